@@ -1,0 +1,65 @@
+"""What a developer may set, with the defaults and their reasons."""
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import Field
+
+from agently_gumem.records import Record
+
+LAYERS = ("summary", "fact", "turn")
+
+
+class RecallConfig(Record):
+    """How one recall is composed; a plain dict of the same fields is taken as well."""
+
+    max_tokens: int = Field(default=800, ge=0)
+    """Bound of `formatted_context`, memo included."""
+    memo_tokens: int = Field(default=300, ge=0)
+    """Bound of the memo, of those."""
+    message_recent_limit: int = Field(default=4, ge=0)
+    """Messages in `short_term_context`."""
+    message_top_k: int = Field(default=20, ge=0)
+    fact_top_k: int = Field(default=30, ge=0)
+    summary_top_k: int = Field(default=5, ge=0)
+    topic_top_k: int = Field(default=5, ge=0)
+    """Topics whose Facts and Summaries are raised."""
+    floor: float | None = Field(default=None, ge=0.0)
+    """Evidence below which nothing is recalled; None takes the calibrated one."""
+    labels: list[str] = Field(default_factory=list)
+    """Only Facts and Summaries that carry one of these."""
+    metadata_filters: dict[str, Any] = Field(default_factory=dict)
+    """Only messages whose metadata holds these values, and what rests on them."""
+    layers: tuple[str, ...] = LAYERS
+    read_spaces: tuple[str, ...] = ()
+    """Spaces of the same user that are read beside its own."""
+    as_of: datetime | None = None
+    """Recall what held at that time."""
+    now: datetime | None = None
+    """The moment of the question; None is the present one."""
+
+
+class Limits(Record):
+    """Bounds of what a memory may cost."""
+
+    digest_tokens: int = Field(default=6_000, ge=200)
+    """Tokens of messages in one digest request; the rest waits for the next."""
+    digest_messages: int = Field(default=500, ge=2)
+    candidates: int = Field(default=20, ge=0)
+    """Known Facts that a digest request shows."""
+    topics: int = Field(default=20, ge=0)
+    """Topic names that a digest request shows."""
+    facts_per_message: int = Field(default=12, ge=1)
+    """More Facts than this from one message are not kept: a model that runs wild."""
+    summary_after: int = Field(default=4, ge=1)
+    """New Facts of a Topic that are worth a new Summary."""
+    request_timeout: float = Field(default=60.0, gt=0)
+    """Seconds that one memory request may take."""
+    answer_tokens: int | None = Field(default=None, ge=64)
+    """`max_tokens` sent with a memory request; None sends none."""
+    max_attempts: int = Field(default=5, ge=1)
+    """Digests that the model answered without success after which a message is `failed`."""
+    index_bytes: int = Field(default=256 * 2**20, ge=0)
+    """Memory for the indexes of all users together."""
+    index_records: int = Field(default=50_000, ge=100)
+    """Records of one user in its index; past it the oldest processed turns are left out."""

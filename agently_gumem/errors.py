@@ -1,0 +1,49 @@
+"""Every error that the package raises, in one tree.
+
+GUMemError
+ ├── ConfigError        a parameter, record or template is wrong; the caller mends it
+ ├── StoreError         Chroma refused or lost its data
+ ├── EmbedderMismatch   the store was made by another embedder, dimension or schema
+ ├── ModelError         the memory's own model request failed or gave no valid answer
+ ├── NotFound           no record of that id for that user
+ └── Closed             used after close, in a forked child, or on the worker's own thread
+"""
+
+
+class GUMemError(Exception):
+    """Root of every error of this package."""
+
+
+class ConfigError(GUMemError, ValueError):
+    """A parameter, a record or a template is wrong; the message names it and its value."""
+
+
+class StoreError(GUMemError):
+    """Chroma refused a call, or what it returned can't be read."""
+
+
+class EmbedderMismatch(StoreError):
+    """The store was made with another embedder, dimension or schema version."""
+
+
+class ModelError(GUMemError):
+    """The memory's own model request failed.
+
+    `answered` tells the two kinds apart: the model gave an answer that is not valid (True), or
+    there was no answer at all: down, too slow, refused (False).
+    """
+
+    def __init__(self, message: str, *, answered: bool = False) -> None:
+        super().__init__(message)
+        self.answered = answered
+
+
+class NotFound(GUMemError, KeyError):
+    """No record of that id belongs to that user."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
+
+
+class Closed(GUMemError, RuntimeError):
+    """The object was closed, belongs to a parent process, or is used where it would wait on itself."""

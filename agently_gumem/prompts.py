@@ -1,0 +1,315 @@
+"""The prompts: for each one a template, a typed function that fills it, and its answer model."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import jinja2
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from agently_gumem.errors import ConfigError
+from agently_gumem.records import Fact, Message
+
+A = TypeVar("A", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """One request to the model: the text, what the answer must hold, and how it is read."""
+
+    stage: str
+    text: str
+    output: Mapping[str, Any]
+    """Agently's output notation."""
+    answer: type[BaseModel]
+
+
+class _Lenient(BaseModel):
+    """An answer's part: what the model adds is ignored, a null is the default."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _null_is_default(cls, value: Any, info: Any) -> Any:
+        known = cls.model_fields[info.field_name]
+        if value is None and not known.is_required():
+            return known.get_default(call_default_factory=True)
+        return value
+
+
+class FactDraft(_Lenient):
+    """A Fact as the model proposes it; `sources` are references of the request."""
+
+    ref: str = ""
+    content: str = Field(min_length=1)
+    kind: str = "fact"
+    topic: str = ""
+    subject: str = "user"
+    sources: list[str] = Field(min_length=1)
+    entities: list[str] = Field(default_factory=list)
+    labels: list[str] = Field(default_factory=list)
+    certainty: str = "stated"
+    confidence: float = 1.0
+    start: str = ""
+    end: str = ""
+    same_as: str = ""
+    replaces: list[str] = Field(default_factory=list)
+
+
+class MemoPatch(_Lenient):
+    """The new value of one top-level key of the memo, and the Facts behind it."""
+
+    key: str
+    value: Any = None
+    facts: list[str] = Field(default_factory=list)
+
+
+class ExtractAnswer(BaseModel):
+    """What `extract.jinja` asks for."""
+
+    facts: list[FactDraft]
+    memo: list[MemoPatch] = Field(default_factory=list)
+
+
+class SummaryDraft(_Lenient):
+    """A Summary as the model proposes it; `facts` are references of the request."""
+
+    topic: str
+    content: str = Field(min_length=1)
+    facts: list[str] = Field(min_length=1)
+    labels: list[str] = Field(default_factory=list)
+    entities: list[str] = Field(default_factory=list)
+    confidence: float = 1.0
+
+
+class SameTopic(_Lenient):
+    """Two of the topics shown that are one."""
+
+    keep: str
+    other: str
+
+
+class SummarizeAnswer(BaseModel):
+    """What `summarize.jinja` asks for."""
+
+    summaries: list[SummaryDraft]
+    same_topics: list[SameTopic] = Field(default_factory=list)
+
+
+class MemoAnswer(BaseModel):
+    """What `memo.jinja` asks for."""
+
+    memo: list[MemoPatch]
+
+
+_MEMO_OUTPUT = [
+    {
+        "key": (str, "a top-level key of the memo schema"),
+        "value": ("any", "the whole new value of that key"),
+        "facts": [(str, "refs of the facts (f or k) that the value rests on")],
+    }
+]
+_EXTRACT_OUTPUT = {
+    "facts": [
+        {
+            "ref": (str, "f1, f2, ..."),
+            "content": (str, "one short sentence that can be understood alone"),
+            "kind": (str, "preference | fact | constraint | plan | identity | action | behavior"),
+            "topic": (str, "short name; one of TOPICS where it fits"),
+            "subject": (str, "user, or the speaker's name"),
+            "sources": [(str, "refs of the messages that say it, such as m3")],
+            "entities": [(str, "names in the fact")],
+            "labels": [(str, "a class word")],
+            "certainty": (str, "stated | observed | inferred"),
+            "confidence": (float, "0.0-1.0"),
+            "start": (str, "ISO date or time, empty if none"),
+            "end": (str, "ISO date or time, empty if none"),
+            "same_as": (str, "ref of the known fact that says the same, else empty"),
+            "replaces": [(str, "refs of known facts that are no longer true")],
+        }
+    ],
+    "memo": _MEMO_OUTPUT,
+}
+_SUMMARIZE_OUTPUT = {
+    "summaries": [
+        {
+            "topic": (str, "the topic as given"),
+            "content": (str, "two to four sentences"),
+            "facts": [(str, "refs of the facts that it tells")],
+            "labels": [(str, "a class word")],
+            "entities": [(str, "names in the summary")],
+            "confidence": (float, "0.0-1.0"),
+        }
+    ],
+    "same_topics": [
+        {"keep": (str, "a topic as given"), "other": (str, "another name for the same")}
+    ],
+}
+
+
+def json_line(value: Any) -> str:
+    """Write a value as one line of JSON that no text in it can leave.
+
+    A line break can't end it, and `${` is escaped: Agently replaces `${input}` and its like.
+    """
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("${", "$\\u007b")
+
+
+def _message_line(ref: str, message: Message, session: str) -> str:
+    shown: dict[str, Any] = {"ref": ref, "session": session}
+    if message.timestamp is not None:
+        shown["time"] = message.timestamp.isoformat(timespec="minutes")
+        shown["day"] = message.timestamp.strftime("%A")
+    shown["role"] = message.role
+    if message.speaker:
+        shown["speaker"] = message.speaker
+    if message.event_type != "message":
+        shown["event"] = message.event_type
+    if message.page:
+        shown["page"] = message.page
+    shown["text"] = message.content
+    return json_line(shown)
+
+
+def _fact_line(ref: str, fact: Fact) -> str:
+    shown: dict[str, Any] = {"ref": ref, "content": fact.content, "kind": fact.kind}
+    if fact.topic:
+        shown["topic"] = fact.topic
+    if fact.subject != "user":
+        shown["subject"] = fact.subject
+    if fact.certainty != "stated":
+        shown["certainty"] = fact.certainty
+    if fact.valid_from is not None:
+        shown["since"] = fact.valid_from.date().isoformat()
+    return json_line(shown)
+
+
+@dataclass(frozen=True)
+class TopicFacts:
+    """A Topic that gathered enough: its Facts by reference, and its Summary so far."""
+
+    name: str
+    facts: Mapping[str, Fact]
+    previous: str = ""
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """Fills the templates; a developer's folder comes before ours.
+
+    Raises:
+        ConfigError: A template is missing or broken, or uses a variable that does not exist.
+    """
+
+    folder: Path | None = None
+    instruct: str = ""
+    language: str = "source"
+    _environment: jinja2.Environment = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        loaders: list[jinja2.BaseLoader] = [jinja2.PackageLoader("agently_gumem", "templates")]
+        if self.folder is not None:
+            if not Path(self.folder).is_dir():
+                raise ConfigError(f"templates={str(self.folder)!r} is no folder")
+            loaders.insert(0, jinja2.FileSystemLoader(str(self.folder)))
+        environment = jinja2.Environment(
+            loader=jinja2.ChoiceLoader(loaders),
+            undefined=jinja2.StrictUndefined,
+            autoescape=False,  # noqa: S701  # plain text for a model, never HTML
+            trim_blocks=True,
+            lstrip_blocks=True,
+            keep_trailing_newline=False,
+        )
+        environment.filters["json_line"] = json_line
+        object.__setattr__(self, "_environment", environment)
+
+    def render(self, template: str, **values: Any) -> str:
+        """Fill one template by name, without its suffix."""
+        try:
+            text = self._environment.get_template(f"{template}.jinja").render(**values)
+        except jinja2.TemplateError as error:
+            raise ConfigError(f"template {template}.jinja: {error}") from error
+        return text.strip()
+
+    def extract(
+        self,
+        messages: Mapping[str, Message],
+        candidates: Mapping[str, Fact],
+        topics: Iterable[str],
+        memo: Mapping[str, Any],
+        memo_schema: Mapping[str, Any],
+    ) -> Prompt:
+        """Ask for the Facts in new messages, verdicts on known ones, and a patch of the memo."""
+        sessions: dict[str, str] = {}
+        lines = [
+            _message_line(ref, m, sessions.setdefault(m.session_id, f"s{len(sessions) + 1}"))
+            for ref, m in messages.items()
+        ]
+        text = self.render(
+            "extract",
+            messages=lines,
+            known=[_fact_line(ref, fact) for ref, fact in candidates.items()],
+            topics=list(topics),
+            memo=memo,
+            memo_schema=memo_schema,
+            instruct=self.instruct,
+            language=self.language,
+        )
+        return Prompt("extract", text, _EXTRACT_OUTPUT, ExtractAnswer)
+
+    def summarize(self, topics: Iterable[TopicFacts], names: Iterable[str]) -> Prompt:
+        """Ask for the Summaries of Topics that gathered enough new Facts."""
+        shown = [
+            json_line({"topic": t.name, **({"previous": t.previous} if t.previous else {})})
+            for t in topics
+        ]
+        facts = [_fact_line(ref, fact) for t in topics for ref, fact in t.facts.items()]
+        text = self.render(
+            "summarize",
+            topics=shown,
+            facts=facts,
+            names=list(names),
+            instruct=self.instruct,
+            language=self.language,
+        )
+        return Prompt("summarize", text, _SUMMARIZE_OUTPUT, SummarizeAnswer)
+
+    def memo(self, facts: Mapping[str, Fact], memo_schema: Mapping[str, Any]) -> Prompt:
+        """Ask for a whole memo, from active Facts alone."""
+        text = self.render(
+            "memo",
+            facts=[_fact_line(ref, fact) for ref, fact in facts.items()],
+            memo_schema=memo_schema,
+            instruct=self.instruct,
+            language=self.language,
+        )
+        return Prompt("memo", text, {"memo": _MEMO_OUTPUT}, MemoAnswer)
+
+
+def read_answer(kind: type[A], data: Any) -> tuple[A | None, list[str]]:
+    """Validate an answer; items that are broken are left out and named.
+
+    Returns:
+        The answer with the items that are whole, or None where its frame is broken, and what
+        was wrong (places and reasons, never content).
+    """
+    if not isinstance(data, Mapping):
+        return None, [f"the answer is no JSON object but {type(data).__name__}"]
+    whole: dict[str, Any] = dict(data)
+    problems: list[str] = []
+    for _ in range(2):
+        try:
+            return kind.model_validate(whole), problems
+        except ValidationError as error:
+            faults = error.errors(include_input=False, include_url=False)
+            problems += [f"{'.'.join(map(str, f['loc'][:3]))}: {f['type']}" for f in faults]
+            broken = {(f["loc"][0], f["loc"][1]) for f in faults if len(f["loc"]) > 1}
+            if any(len(f["loc"]) < 2 for f in faults):  # noqa: PLR2004  # the frame itself
+                return None, problems
+            for name in {name for name, _ in broken}:
+                items = whole[name]
+                whole[name] = [x for i, x in enumerate(items) if (name, i) not in broken]
+    return None, problems

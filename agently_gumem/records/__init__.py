@@ -1,0 +1,39 @@
+"""The records: what is kept, and what a recall gives."""
+
+from agently_gumem.records._base import Record, as_record, now
+from agently_gumem.records.context import ContextItem, Layer, MemoryContext
+from agently_gumem.records.fact import (
+    Certainty,
+    EventTime,
+    Fact,
+    Kind,
+    Summary,
+    TimeRange,
+    Topic,
+    Validity,
+)
+from agently_gumem.records.memo import Memo, MemoState, StableFact
+from agently_gumem.records.message import Action, Message, Status
+
+__all__ = [
+    "Action",
+    "Certainty",
+    "ContextItem",
+    "EventTime",
+    "Fact",
+    "Kind",
+    "Layer",
+    "Memo",
+    "MemoState",
+    "MemoryContext",
+    "Message",
+    "Record",
+    "StableFact",
+    "Status",
+    "Summary",
+    "TimeRange",
+    "Topic",
+    "Validity",
+    "as_record",
+    "now",
+]

@@ -1,0 +1,91 @@
+"""Facts, the evidence layer, and what is built on them: Summaries and Topics."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from agently_gumem.records._base import Moment, Record, Text
+
+Kind = Literal["preference", "fact", "constraint", "plan", "identity", "action", "behavior"]
+Certainty = Literal["stated", "observed", "inferred"]
+Validity = Literal["active", "deprecated", "invalid"]
+
+
+class TimeRange(Record):
+    """When a Fact or a Summary holds or happens; either end may be open."""
+
+    start: Moment | None = None
+    end: Moment | None = None
+
+
+class EventTime(Record):
+    """The time of what a Summary tells, with the names of the GUMem documents."""
+
+    event_start: Moment | None = None
+    event_end: Moment | None = None
+
+
+class Fact(Record):
+    """One thing worth remembering, with the messages that say it."""
+
+    id: str
+    user_id: str
+    space: str = "default"
+    session_ids: list[str] = Field(default_factory=list)
+    subject: str = "user"
+    """Whom it is about: the user, or a speaker's name in a session of several."""
+    content: Text
+    kind: Kind = "fact"
+    topic: str = ""
+    entities: list[str] = Field(default_factory=list)
+    labels: list[str] = Field(default_factory=list)
+    source_message_ids: list[str] = Field(min_length=1)
+    certainty: Certainty = "stated"
+    confidence: float = Field(default=1.0, ge=0.0, le=1.0)
+    time_range: TimeRange | None = None
+    valid_from: Moment | None = None
+    valid_to: Moment | None = None
+    """When it was superseded; None while it holds."""
+    status: Literal["pending", "chunked", "processed", "failed"] = "processed"
+    validity: Validity = "active"
+    superseded_by: str = ""
+    created_at: Moment
+    updated_at: Moment
+
+
+class Summary(Record):
+    """What the Facts of a Topic say together, in a few sentences."""
+
+    id: str
+    user_id: str
+    space: str = "default"
+    content: Text
+    topic: str
+    source_facts: list[str] = Field(min_length=1)
+    confidence: float = Field(default=1.0, ge=0.0, le=1.0)
+    time: EventTime = EventTime()
+    labels: list[str] = Field(default_factory=list)
+    entities: list[str] = Field(default_factory=list)
+    decay_factor: float = Field(default=0.0, ge=0.0)
+    """How much of its weight in ranking is lost a day; 0 keeps all."""
+    validity: Literal["active", "invalid", "deprecated"] = "active"
+    memory_status: Literal["active", "deprioritized", "archived", "deleted"] = "active"
+    retrieval_boost: float = Field(default=1.0, ge=0.0)
+    evidence: list[dict[str, Any]] = Field(default_factory=list)
+    """What it rests on beside its Facts: messages, behaviour, anchors."""
+    anchors: dict[str, str] = Field(default_factory=dict)
+    created_at: Moment
+    updated_at: Moment
+
+
+class Topic(Record):
+    """A name under which Facts and Summaries are kept together."""
+
+    id: str
+    user_id: str
+    space: str = "default"
+    name: Text
+    aliases: list[str] = Field(default_factory=list)
+    description: Text = ""
+    labels: list[str] = Field(default_factory=list)
+    updated_at: Moment

@@ -1,0 +1,42 @@
+"""The default schema of the memo, and what is kept of a memo in the store."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agently_gumem.records._base import Moment, Record
+
+
+class StableFact(BaseModel):
+    """A confirmed fact that matters to most questions."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    fact: str
+    confidence: float = Field(default=1.0, ge=0.0, le=1.0)
+
+
+class Memo(BaseModel):
+    """What always matters about the user; subclass or replace it with a schema of your own."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    user_preferences: dict[str, str] = Field(default_factory=dict)
+    """Long-term preferences, one short key each: how to address and answer, likes, dislikes."""
+    constraints: list[str] = Field(default_factory=list)
+    """Durable limits that every plan has to respect: budget, diet, times that are not possible."""
+    stable_facts: list[StableFact] = Field(default_factory=list)
+    """Confirmed facts about the user that matter to most questions."""
+
+
+class MemoState(Record):
+    """The memo of a user as stored: its value and the Facts behind each top-level key."""
+
+    user_id: str
+    space: str = "default"
+    value: dict[str, Any] = Field(default_factory=dict)
+    facts: dict[str, list[str]] = Field(default_factory=dict)
+    """Top-level key -> ids of the Facts that it rests on."""
+    schema_digest: str = ""
+    """Of the schema that it was written under; another one asks for a rebuild."""
+    updated_at: Moment

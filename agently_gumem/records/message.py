@@ -1,0 +1,54 @@
+"""What was said or done: the raw layer, and the source of everything above it."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from agently_gumem.records._base import Moment, Record, Text
+
+Status = Literal["pending", "chunked", "processed", "failed"]
+
+
+class Message(Record):
+    """One message of a conversation, or one thing that the user did."""
+
+    id: str = ""
+    """Computed by the store unless the caller gives one; given twice, it is the same message."""
+    user_id: str = ""
+    space: str = "default"
+    session_id: str = ""
+    role: str = "user"
+    """user, assistant, system, or a role of the application's own."""
+    speaker: str = ""
+    """The name of the person who speaks, where a session has several."""
+    content: Text
+    timestamp: Moment | None = None
+    """None where the time is not known: then no relative date in it is resolved."""
+    event_type: str = "message"
+    """message, imported_memo, stage, or the kind of a user action such as search or save."""
+    page: str = ""
+    anchors: dict[str, str] = Field(default_factory=dict)
+    """Ids of business objects that it is about, such as an order."""
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    status: Status = "pending"
+    sequence: int = 0
+    """Its place among all messages of the user; set by the store, rises by one."""
+    attempts: int = 0
+    """Digests that the model answered without this message becoming processed."""
+
+
+class Action(Record):
+    """A behaviour event, with the fields of GUMem's user actions."""
+
+    content: Text
+    event_type: str = "action"
+    timestamp: Moment | None = None
+    log_id: str = ""
+    """The event's id in the application's log; the same id is the same event."""
+    device_id: str = ""
+    app: str = ""
+    platform: str = ""
+    page: str = ""
+    anchors: dict[str, str] = Field(default_factory=dict)
+    entities: list[str] = Field(default_factory=list)
+    metadata: dict[str, Any] = Field(default_factory=dict)

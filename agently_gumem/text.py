@@ -1,0 +1,104 @@
+"""Text in both languages: made safe, counted, and split into the words that carry meaning."""
+
+import re
+import unicodedata
+from functools import lru_cache
+
+import snowballstemmer
+
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+CJK = re.compile(f"[{_CJK}]")
+_UNSAFE = re.compile("[\x00\ud800-\udfff]")
+_LINE_BREAKS = re.compile("[\u2028\u2029\u0085\x0b\x0c]")
+_TOKEN = re.compile(f"[{_CJK}]+|[^\\W_{_CJK}]+(?:['’.,:/@_-][^\\W_{_CJK}]+)*")
+_POSSESSIVE = re.compile(r"['’](?:s|re|ve|ll|d|m|t)$")
+
+# Function words of the two languages, and the words that a memory puts into every sentence.
+STOP_WORDS = frozenset(
+    """a about after again all also am an and any are as at be because been before being but by can
+    could did do does doing don for from had has have having he her here hers him his how i if in
+    into is it its just me more most my no nor not now of off on once only or other our ours out
+    over own same she should so some such than that the their theirs them then there these they this
+    those through to too under until up very was we were what when where which while who whom why
+    will with would you your yours user users please tell know let us get got like""".split()
+)
+CJK_STOP = frozenset(
+    "的了是在我你他她它们吗呢吧啊呀和与或就都也很还把被给对从到说要会能可这那有没不个一上下用户什么怎么"
+)
+
+
+def make_safe(text: str) -> str:
+    """Replace what breaks a store, an embedder or a session file.
+
+    NUL and lone surrogates become U+FFFD; the line and paragraph separators that JSON5 readers
+    refuse become a newline.
+    """
+    return _LINE_BREAKS.sub("\n", _UNSAFE.sub("\ufffd", text))
+
+
+def estimate_tokens(text: str) -> int:
+    """Estimate tokens without a tokenizer: CJK characters + other characters / 4, rounded up.
+
+    Measured against byte-pair tokenizers of current models it stays within 0.6-1.6 of the true
+    count for prose in English and Chinese; replace it with `GUMem(count_tokens=...)`.
+    """
+    cjk = len(CJK.findall(text))
+    return cjk + -(-(len(text) - cjk) // 4)
+
+
+def is_chinese(text: str) -> bool:
+    """Tell whether a text is mainly CJK: a third of its letters weigh more than Latin ones."""
+    cjk = len(CJK.findall(text))
+    latin = len(re.findall(r"[A-Za-z]", text))
+    return cjk * 3 > latin and cjk > 0
+
+
+def fold(text: str) -> str:
+    """Bring a text to the form in which equal texts are equal: NFKC, case, one space."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+_ENGLISH = snowballstemmer.stemmer("english")
+
+
+@lru_cache(maxsize=65_536)
+def _stem(word: str) -> str:
+    stem: str = _ENGLISH.stemWord(word)
+    return stem
+
+
+def words(text: str, *, stop: bool = True) -> list[str]:
+    """Split a text into terms: stemmed words, CJK bigrams, numbers and identifiers whole.
+
+    Args:
+        text: Any text, both languages mixed.
+        stop: Leave function words out.
+
+    Returns:
+        Terms in their order, repeated as often as they stand. A single CJK character between
+        other scripts is a term of its own.
+    """
+    terms: list[str] = []
+    for match in _TOKEN.finditer(fold(text)):
+        token = match.group()
+        if CJK.match(token):
+            terms.extend(_cjk_terms(token, stop))
+        else:
+            terms.extend(_word_terms(token, stop))
+    return terms
+
+
+def _cjk_terms(run: str, stop: bool) -> list[str]:
+    if len(run) == 1:
+        return [] if stop and run in CJK_STOP else [run]
+    pairs = [run[i : i + 2] for i in range(len(run) - 1)]
+    return [p for p in pairs if not (stop and p[0] in CJK_STOP and p[1] in CJK_STOP)]
+
+
+def _word_terms(token: str, stop: bool) -> list[str]:
+    token = _POSSESSIVE.sub("", token)
+    if any(ch.isdigit() for ch in token):
+        return [token]
+    parts = [p for p in re.split(r"['’.,:/@_-]", token) if p]
+    kept = [p for p in parts if not (stop and p in STOP_WORDS)]
+    return [_stem(p) for p in kept]
