@@ -46,4 +46,4 @@ class NotFound(GUMemError, KeyError):
 
 
 class Closed(GUMemError, RuntimeError):
-    """The object was closed, belongs to a parent process, or is used where it would wait on itself."""
+    """The object was closed, is a parent process's, or is used where it would wait on itself."""

@@ -14,14 +14,13 @@ _TOKEN = re.compile(f"[{_CJK}]+|[^\\W_{_CJK}]+(?:['’.,:/@_-][^\\W_{_CJK}]+)*")
 _POSSESSIVE = re.compile(r"['’](?:s|re|ve|ll|d|m|t)$")
 
 # Function words of the two languages, and the words that a memory puts into every sentence.
-STOP_WORDS = frozenset(
-    """a about after again all also am an and any are as at be because been before being but by can
+_STOP = """a about after again all also am an and any are as at be because been before being but by can
     could did do does doing don for from had has have having he her here hers him his how i if in
     into is it its just me more most my no nor not now of off on once only or other our ours out
     over own same she should so some such than that the their theirs them then there these they this
     those through to too under until up very was we were what when where which while who whom why
-    will with would you your yours user users please tell know let us get got like""".split()
-)
+    will with would you your yours user users please tell know let us get got like"""
+STOP_WORDS = frozenset(_STOP.split())
 CJK_STOP = frozenset(
     "的了是在我你他她它们吗呢吧啊呀和与或就都也很还把被给对从到说要会能可这那有没不个一上下用户什么怎么"
 )

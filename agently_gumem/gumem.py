@@ -1,0 +1,375 @@
+"""GUMem: opens the store, owns the worker, hands out users and sessions."""
+
+import asyncio
+import concurrent.futures
+import os
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from agently_gumem.agent import AgentMemory, Existing, UserOf
+from agently_gumem.config import Limits, RecallConfig
+from agently_gumem.embedder import Embedder
+from agently_gumem.engine import Engine, checked_name, switched_off
+from agently_gumem.errors import ConfigError, GUMemError
+from agently_gumem.host import Host
+from agently_gumem.memo_schema import MemoSchema
+from agently_gumem.model import Model
+from agently_gumem.prompts import Prompts
+from agently_gumem.records import Memo, as_record
+from agently_gumem.remember.digest import Job, digest
+from agently_gumem.remember.select import Selector
+from agently_gumem.scope import Services
+from agently_gumem.session import MemorySession, SessionOptions
+from agently_gumem.store import Store, open_client
+from agently_gumem.text import estimate_tokens
+from agently_gumem.triggers import Idle, SessionEnd, TriggerState, WindowExceeds
+from agently_gumem.user import UserMemory
+from agently_gumem.worker import Worker, awaitable, blocking
+
+WHEN = WindowExceeds(messages=12) | SessionEnd() | Idle(10)
+_HOST = "_gumem_host"
+
+
+class GUMem:
+    """Long-term memory for the sessions of Agently agents, kept in Chroma.
+
+    Args:
+        path: A folder for an embedded store; one process at a time.
+        client: An open chromadb client instead (`HttpClient`, `CloudClient`). With neither the
+            memory lives as long as this object.
+        embedding_function: Anything with the shape of a Chroma embedding function; None is the
+            bundled multilingual one.
+        memo: Schema of the memo: a pydantic model class or an Agently output dict.
+        recall: Defaults of every recall: a RecallConfig or a dict of its fields.
+        limits: Bounds of cost: a Limits or a dict of its fields.
+        model_settings: Agently settings for the memory's own requests alone, such as
+            `{"OpenAICompatible": {"model": "a-cheaper-one"}}`.
+        templates: A folder whose templates come before ours.
+        instruct: The developer's own rules for what is remembered.
+        language: "source" keeps the language of what was said; else the name of a language.
+        count_tokens: Counts the tokens of a text; None estimates.
+        shards: Collections that users are spread over; counts only when the store is made.
+        namespace: Prefix of the collections' names.
+
+    Raises:
+        ConfigError: A parameter is wrong.
+        StoreError: The store can't be opened.
+        EmbedderMismatch: The store was made with another embedder.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        client: Any = None,
+        embedding_function: Callable[..., Any] | None = None,
+        memo: type[BaseModel] | Mapping[str, Any] = Memo,
+        recall: RecallConfig | Mapping[str, Any] | None = None,
+        limits: Limits | Mapping[str, Any] | None = None,
+        model_settings: Mapping[str, Any] | None = None,
+        templates: str | os.PathLike[str] | None = None,
+        instruct: str | None = None,
+        language: str = "source",
+        count_tokens: Callable[[str], int] | None = None,
+        shards: int = 16,
+        namespace: str = "gumem",
+    ) -> None:
+        bounds = as_record(Limits, limits, "limits")
+        schema = MemoSchema(memo)
+        prompts = Prompts(
+            Path(templates) if templates is not None else None,
+            instruct or "",
+            checked_name(language, "language"),
+        )
+        if model_settings is not None and not isinstance(model_settings, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"model_settings takes a dict of Agently settings, not {model_settings!r}")
+        if count_tokens is not None and not callable(count_tokens):
+            raise ConfigError(f"count_tokens={count_tokens!r} can't be called")
+        embedder = Embedder(embedding_function)
+        count = count_tokens or estimate_tokens
+
+        def open_services() -> Services:
+            store = Store(
+                open_client(path, client),
+                namespace=checked_name(namespace, "namespace"),
+                shards=shards,
+                embedder=embedder.name,
+                dimension=embedder.dimension,
+            )
+            model = Model(
+                model_settings or {},
+                bounds.request_timeout,
+                bounds.answer_tokens,
+                count,
+                self._engine.usage,
+            )
+            return Services(
+                store=store,
+                embedder=embedder,
+                worker=self._engine.worker,
+                model=model,
+                prompts=prompts,
+                schema=schema,
+                limits=bounds,
+                select=Selector(),
+                count_tokens=count,
+            )
+
+        self._engine = Engine(open_services, bounds)
+        self._engine.recall = as_record(RecallConfig, recall, "recall")
+        if not switched_off():
+            _ = self._engine.services
+
+    @property
+    def worker(self) -> Worker:
+        """Where its methods run."""
+        return self._engine.worker
+
+    def user(self, user_id: str, *, space: str = "default") -> UserMemory:
+        """Return a user's memory in a space.
+
+        Raises:
+            ConfigError: `user_id` or `space` is no text, or empty.
+        """
+        return UserMemory(self._engine, user_id, space)
+
+    def session(
+        self,
+        user_id: str,
+        session_id: str,
+        *,
+        agent: Any = None,
+        space: str = "default",
+        when: Callable[[TriggerState], bool] = WHEN,
+        keep: int = 4,
+        strategy: str = "compress_with_memo",
+        wait: float = 2.0,
+        remember: bool = True,
+        session_memo: str = "text",
+    ) -> MemorySession:
+        """Return one session's memory, whose two handlers you register yourself.
+
+        Args:
+            user_id: Whose memory it is.
+            session_id: The session: its key on the agent, or its id.
+            agent: The agent that it runs on: with it, every request carries its question's own
+                context from the first turn on. Without it only the memo of the last digest does.
+            space: A part of the user's memory that others do not see.
+            when: When to digest: a trigger, or any function of a TriggerState.
+            keep: Messages that stay in the window after a cut, rounded up to whole turns.
+            strategy: The name under which the execution handler is registered.
+            wait: Seconds that a turn waits for its digest at most; 0: not at all.
+            remember: False reads and writes nothing.
+            session_memo: What Agently holds between requests: the memo as "text", or the "dict".
+
+        Raises:
+            ConfigError: A parameter is wrong.
+        """
+        options = SessionOptions.make(
+            when=when,
+            keep=keep,
+            strategy=strategy,
+            wait=wait,
+            remember=remember,
+            session_memo=session_memo,
+        )
+        user = self.user(user_id, space=space)
+        if agent is None:
+            return MemorySession(self._engine, user, session_id, options)
+        bound = _Bound.of(agent, self._engine)
+        memory = MemorySession(self._engine, user, session_id, options, bound.host)
+        bound.add(memory)
+        return memory
+
+    def attach(
+        self,
+        agent: Any,
+        *,
+        user_id: UserOf,
+        existing: Existing = "chain",
+        space: str = "default",
+        when: Callable[[TriggerState], bool] = WHEN,
+        keep: int = 4,
+        strategy: str = "compress_with_memo",
+        wait: float = 2.0,
+        remember: bool = True,
+        session_memo: str = "text",
+    ) -> AgentMemory:
+        """Give memory to every session of an agent, present and later ones.
+
+        Args:
+            agent: An Agently agent; one agent a user is the way to serve several at once.
+            user_id: Whose memory it is: a text, or a function of the session id.
+            existing: An analysis handler that is there already is kept and asked too ("chain"),
+                replaced, or an error.
+            space: A part of the user's memory that others do not see.
+            when: When to digest: a trigger, or any function of a TriggerState.
+            keep: Messages that stay in the window after a cut, rounded up to whole turns.
+            strategy: The name under which the execution handler is registered.
+            wait: Seconds that a turn waits for its digest at most; 0: not at all.
+            remember: False reads and writes nothing.
+            session_memo: What Agently holds between requests: the memo as "text", or the "dict".
+
+        Raises:
+            ConfigError: A parameter is wrong, or the agent has a memory already.
+        """
+        if existing not in ("chain", "replace", "error"):
+            raise ConfigError(f'existing={existing!r} is none of "chain", "replace", "error"')
+        options = SessionOptions.make(
+            when=when,
+            keep=keep,
+            strategy=strategy,
+            wait=wait,
+            remember=remember,
+            session_memo=session_memo,
+        )
+        return AgentMemory(
+            self._engine, agent, user_id=user_id, space=space, options=options, existing=existing
+        )
+
+    def open(self, ref: Mapping[str, str], *, agent: Any = None, **options: Any) -> MemorySession:
+        """Return the session that a `MemorySession.ref()` names.
+
+        Raises:
+            ConfigError: It is no such reference.
+        """
+        if set(ref) != {"user_id", "space", "session_id"}:
+            raise ConfigError(f"a ref has user_id, space and session_id, not {sorted(ref)}")
+        return self.session(
+            ref["user_id"], ref["session_id"], space=ref["space"], agent=agent, **options
+        )
+
+    def usage(self, user_id: str | None = None, since: datetime | None = None) -> dict[str, Any]:
+        """Sum the memory's own requests and tokens in this process, in all and by stage."""
+        return self._engine.usage.report(user_id, since)
+
+    async def _status(self) -> dict[str, Any]:
+        """Say how the memory stands: counts and kinds, never a user's text."""
+        engine = self._engine
+        told: dict[str, Any] = {"off": switched_off(), "closed": engine.closed}
+        if told["off"] or told["closed"]:
+            return told
+        scopes = engine.loaded()
+        counts: dict[str, int] = dict(engine.troubles.counts)
+        for scope in scopes:
+            for what, number in scope.troubles.counts.items():
+                counts[what] = counts.get(what, 0) + number
+        latest = [t.last for t in (engine.troubles, *(s.troubles for s in scopes)) if t.last]
+        store = engine.services.store
+        return {
+            **told,
+            "store": {"kind": store.kind, "shards": store.shards},
+            "users_in_memory": len({s.user_id for s in scopes}),
+            "index_bytes": sum(s.index.nbytes for s in scopes),
+            "digests_running": len(engine.digests),
+            "errors": counts,
+            "last_error": max(latest, key=lambda e: e["at"], default=None),
+        }
+
+    async def _sweep(self) -> dict[str, int]:
+        """Digest what waits for any user, in sessions that nobody has open in this process.
+
+        Returns:
+            Users looked at, messages digested, users whose digest failed.
+        """
+        done = {"users": 0, "messages": 0, "failed": 0}
+        if switched_off():
+            return done
+        store = self._engine.services.store
+        for user_id, space in await self.worker.thread(store.pending):
+            done["users"] += 1
+            async with self._engine.use(user_id, space) as scope:
+                waiting = [m.id for m in scope.waiting() if not scope.is_open(m.session_id)]
+                try:
+                    report = await digest(scope, Job(ids=frozenset(waiting)))
+                except GUMemError as error:
+                    scope.troubles.note("sweep", error)
+                    done["failed"] += 1
+                else:
+                    done["messages"] += report.messages
+        return done
+
+    async def _flush(self, timeout: float | None = None) -> bool:
+        """Wait for digests that are under way; tell whether all ended within `timeout` seconds."""
+        loop = asyncio.get_running_loop()
+        deadline = None if timeout is None else loop.time() + timeout
+        engine = self._engine
+        while engine.digests or engine.endings:
+            rest = None if deadline is None else deadline - loop.time()
+            if rest is not None and rest <= 0:
+                return False
+            endings = [asyncio.wrap_future(f) for f in list(engine.endings)]
+            waiting: set[Any] = {*engine.digests, *endings}
+            if waiting:
+                await asyncio.wait(waiting, timeout=rest, return_when=asyncio.FIRST_COMPLETED)
+        return True
+
+    async def _finish(self, timeout: float) -> None:
+        """End the sessions that are open, and give their digests some time."""
+        for memory in list(self._engine.sessions):
+            await memory.note_end()
+        await self._flush(timeout)
+
+    def close(self, timeout: float = 10.0) -> None:
+        """End all sessions, wait for their digests at most `timeout` seconds, close the store.
+
+        What could not be digested stays pending and is taken up later. Safe to call twice.
+        """
+        if self._engine.closed:
+            return
+        if not switched_off():
+            try:
+                self._engine.worker.run(self._finish, timeout)
+            except concurrent.futures.CancelledError:
+                pass  # interrupted: what waits is in the store
+        self._engine.shut()
+
+    async def async_close(self, timeout: float = 10.0) -> None:  # noqa: ASYNC109
+        """Close without blocking the caller's loop."""
+        await asyncio.get_running_loop().run_in_executor(None, self.close, timeout)
+
+    status, async_status = blocking(_status), awaitable(_status)
+    sweep, async_sweep = blocking(_sweep), awaitable(_sweep)
+    flush, async_flush = blocking(_flush), awaitable(_flush)
+
+    def __enter__(self) -> "GUMem":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> "GUMem":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.async_close()
+
+
+class _Bound:
+    """The sessions of one agent whose handlers the developer registers."""
+
+    def __init__(self, agent: Any, engine: Engine) -> None:
+        self.engine = engine
+        self.host = Host(agent, engine, self._resolve)
+        self.host.install()
+        self._memories: dict[str, MemorySession] = {}
+
+    @classmethod
+    def of(cls, agent: Any, engine: Engine) -> "_Bound":
+        """Return the agent's, made at the first session."""
+        held = getattr(agent, _HOST, None)
+        if not isinstance(held, _Bound) or held.engine is not engine:
+            held = cls(agent, engine)
+            setattr(agent, _HOST, held)
+        return held
+
+    def add(self, memory: MemorySession) -> None:
+        """Serve one more session."""
+        self._memories[memory.session_id] = memory
+
+    def _resolve(self, key: str, session: Any) -> MemorySession | None:
+        return self._memories.get(key) or self._memories.get(str(session.id))

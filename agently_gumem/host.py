@@ -1,0 +1,233 @@
+"""The agent's side: the handler that puts each question's context into its request, and how
+everything that was changed on an agent is undone.
+"""
+
+import asyncio
+import functools
+import json
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from agently_gumem.engine import Engine
+from agently_gumem.recall.memo import render_memo
+from agently_gumem.session import MemorySession, is_ours
+
+SECTION = "CHAT SESSION MEMO"
+# A request that was left without an end (a generator that was closed early) counts as over then.
+_FORGOTTEN_AFTER = 600.0
+Resolve = Callable[[str, Any], MemorySession | None]
+
+
+@dataclass
+class _Flight:
+    """A request under way: for whom, and the task that carries it."""
+
+    owner: tuple[str, str]
+    session: int
+    task: "weakref.ref[asyncio.Task[Any]] | None"
+    began: float
+
+    def over(self) -> bool:
+        task = self.task() if self.task is not None else None
+        ended = self.task is not None and (task is None or task.done())
+        return ended or time.monotonic() - self.began > _FORGOTTEN_AFTER
+
+
+class Host:
+    """Everything that is set on one agent, for one or many of its sessions.
+
+    Args:
+        agent: An Agently agent.
+        engine: The memory's.
+        resolve: (key of the session on the agent, Session object) -> its memory, or None.
+    """
+
+    def __init__(self, agent: Any, engine: Engine, resolve: Resolve) -> None:
+        self.agent = agent
+        self._engine = engine
+        self._resolve = resolve
+        self._flights: list[_Flight] = []
+        self._overlap = ""
+        self._set_input_keys = False
+        self._originals: dict[str, Any] = {}
+        self._active = False
+
+    # -- what is set and undone ------------------------------------------------------------------
+
+    def install(self) -> None:
+        """Set the prefix handler, the input keys and the watch on the active session."""
+        self._active = True
+        self.agent.extension_handlers.append("request_prefixes", self._prefix)
+        if self.agent.settings.get("session.input_keys") is None:
+            self.agent.set_settings("session.input_keys", ["input"])
+            self._set_input_keys = True
+        for name in ("activate_session", "deactivate_session"):
+            self._originals[name] = getattr(self.agent, name)
+            setattr(self.agent, name, self._watched(self._originals[name]))
+
+    def remove(self) -> None:
+        """Undo `install`; what Agently can't take out is left inert."""
+        if not self._active:
+            return
+        self._active = False
+        handlers = self.agent.extension_handlers
+        rest = [h for h in handlers.get("request_prefixes", []) if h != self._prefix]
+        # `get` returns a copy and `set` merges on some versions: deleting first works on all.
+        del handlers["request_prefixes"]
+        handlers.set("request_prefixes", rest)
+        if self._set_input_keys:
+            self.agent.settings.delete("session.input_keys")
+        for name in self._originals:
+            if name in vars(self.agent):
+                delattr(self.agent, name)
+
+    def _watched(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            before = self.agent.activated_session
+            bound = {id(s): (s, s._analysis_handler) for s in self.agent.sessions.values()}
+            result = original(*args, **kwargs)
+            after = self.agent.activated_session
+            self._bind_again(bound)
+            if before is not None and before is not after:
+                self._left(before)
+            return result
+
+        return call
+
+    def _bind_again(self, bound: dict[int, tuple[Any, Any]]) -> None:
+        """Give a session its own analysis handler back, which activating it wipes."""
+        for session, handler in bound.values():
+            if getattr(handler, "__self__", None) is not session and self._own(session, handler):
+                session._analysis_handler = handler
+
+    def _own(self, session: Any, handler: Any) -> bool:
+        """Tell whether a handler is the one that we gave for this session."""
+        memory = self.memory_of(session)
+        wrapped = getattr(handler, "__wrapped__", handler)
+        return memory is not None and memory.analysis_handler in (handler, wrapped)
+
+    def _left(self, session: Any) -> None:
+        memory = self.memory_of(session)
+        if memory is not None and memory.active:
+            future = self._engine.worker.submit(memory.note_end)
+            self._engine.ending(future)
+
+    # -- sessions --------------------------------------------------------------------------------
+
+    def key_of(self, session: Any) -> str | None:
+        """Return the key of a Session object on the agent; loading a session changes its id."""
+        return next((k for k, s in self.agent.sessions.items() if s is session), None)
+
+    def session_of(self, session_settings: Any) -> Any | None:
+        """Find the Session object that a handler was called for."""
+        return next(
+            (s for s in self.agent.sessions.values() if s.session_settings is session_settings),
+            None,
+        )
+
+    def memory_of(self, session: Any) -> MemorySession | None:
+        """Return the memory of a Session object of the agent."""
+        key = self.key_of(session)
+        return self._resolve(key, session) if key is not None else None
+
+    def _session_for(self, memory: MemorySession) -> Any | None:
+        found = (s for s in self.agent.sessions.values() if self.memory_of(s) is memory)
+        return next(found, None)
+
+    def window_of(self, memory: MemorySession) -> Sequence[Any]:
+        """Return the window of the session that a memory serves."""
+        session = self._session_for(memory)
+        return session.context_window if session is not None else ()
+
+    def history_of(self, memory: MemorySession) -> tuple[Any, Sequence[Any]] | None:
+        """Return its settings and full context."""
+        session = self._session_for(memory)
+        return (session.session_settings, session.full_context) if session is not None else None
+
+    # -- overlapping turns of two users ----------------------------------------------------------
+
+    def overlapping(self) -> str:
+        """Say why nothing may be read or kept now: turns of two users overlap on one agent."""
+        self._settle()
+        return self._overlap
+
+    def turn_ended(self) -> None:
+        """Note that a turn was answered."""
+        if self._flights:
+            self._flights.pop(0)
+        self._settle()
+
+    def _settle(self) -> None:
+        self._flights = [f for f in self._flights if not f.over()]
+        if not self._flights:
+            self._overlap = ""
+
+    def _take_off(self, memory: MemorySession, session: Any) -> None:
+        owner = (memory.user_id, memory.space)
+        self._settle()
+        self._flights = [f for f in self._flights if f.session != id(session)]
+        task = asyncio.current_task()
+        carried = weakref.ref(task) if task is not None else None
+        self._flights.append(_Flight(owner, id(session), carried, time.monotonic()))
+        if len({f.owner for f in self._flights}) > 1:
+            self._overlap = (
+                "turns of two users overlap on one agent, which mixes their histories: nothing of "
+                "them is kept or recalled; use one agent a user"
+            )
+
+    # -- the request -----------------------------------------------------------------------------
+
+    async def _prefix(self, prompt: Any, _settings: Any) -> None:
+        """Put this question's own context into the prompt; awaited before each request."""
+        session = self.agent.activated_session
+        if not self._active or session is None:
+            return
+        memory = self.memory_of(session)
+        if memory is not None and memory.active:
+            await memory.guarded("recall", self._inject(memory, session, prompt), None)
+
+    async def _inject(self, memory: MemorySession, session: Any, prompt: Any) -> None:
+        self._take_off(memory, session)
+        ours = session.memo is None or is_ours(session.memo, session.session_settings)
+        if self._overlap:
+            if ours:
+                _set_section(prompt, "")
+            return
+        memory.saw_request(session.session_settings, len(session.full_context))
+        await self._engine.worker.arun(memory.look_back)
+        context = await self._engine.worker.arun(
+            memory.context_for, _question(prompt), session.context_window, self._engine.recall
+        )
+        text = context.formatted_context
+        if not ours and not await self._engine.worker.arun(memory.has_imported, session.memo):
+            text = "\n\n".join(part for part in (_foreign(session.memo), text) if part)
+        _set_section(prompt, text)
+
+
+def _set_section(prompt: Any, text: str) -> None:
+    """Replace the section, or take it out: an empty text would leave a bare heading."""
+    if text:
+        prompt.set(SECTION, text)
+    elif SECTION in prompt:
+        del prompt[SECTION]
+
+
+def _question(prompt: Any) -> str:
+    """Return what the user asks: the input as text, whatever its shape."""
+    value = prompt.get("input")
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _foreign(memo: Any) -> str:
+    """Show a memo that another handler keeps as it is; a dict as plain lines."""
+    if isinstance(memo, str):
+        return memo
+    if isinstance(memo, dict):
+        return render_memo(cast(dict[str, Any], memo), len, 20_000)
+    return json.dumps(memo, ensure_ascii=False, default=str)

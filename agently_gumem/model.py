@@ -1,0 +1,198 @@
+"""One way to ask the model, through Agently: a prompt in, a validated answer out."""
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel
+
+from agently_gumem.errors import ModelError
+from agently_gumem.prompts import Prompt, read_answer
+from agently_gumem.records import now
+
+_log = logging.getLogger("agently_gumem")
+_CORRECTION = (
+    "\n\n# CORRECTION\nThe answer before this one could not be used ({problems}). Answer again "
+    "with one JSON object of exactly the structure that is asked for, and nothing else."
+)
+
+
+@dataclass(frozen=True)
+class Use:
+    """One model request of the memory."""
+
+    time: datetime
+    user_id: str
+    stage: str
+    tokens_in: int
+    tokens_out: int
+    seconds: float
+    ok: bool
+
+
+@dataclass
+class Usage:
+    """The requests of this process, the newest ten thousand of them."""
+
+    entries: deque[Use] = field(default_factory=lambda: deque[Use](maxlen=10_000))
+
+    def report(self, user_id: str | None, since: datetime | None) -> dict[str, Any]:
+        """Sum requests and tokens, in all and by stage."""
+        total = _Sum()
+        stages: dict[str, _Sum] = {}
+        for use in self.entries:
+            if user_id not in (None, use.user_id) or (since is not None and use.time < since):
+                continue
+            for part in (total, stages.setdefault(use.stage, _Sum())):
+                part.add(use)
+        return {**vars(total), "stages": {name: vars(part) for name, part in stages.items()}}
+
+
+@dataclass
+class _Sum:
+    requests: int = 0
+    failed: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+    def add(self, use: Use) -> None:
+        self.requests += 1
+        self.failed += not use.ok
+        self.tokens_in += use.tokens_in
+        self.tokens_out += use.tokens_out
+
+
+@dataclass(frozen=True)
+class Model:
+    """Sends the memory's requests.
+
+    Args:
+        settings: Agently settings for these requests alone.
+        timeout: Seconds that one request may take; it is left behind after that.
+        answer_tokens: `max_tokens` to send, or None.
+        count_tokens: Counts where the server sends no usage.
+        usage: Where each request is noted.
+    """
+
+    settings: Mapping[str, Any]
+    timeout: float
+    answer_tokens: int | None
+    count_tokens: Callable[[str], int]
+    usage: Usage
+
+    async def ask(self, prompt: Prompt, user_id: str, agent: Any | None) -> BaseModel:
+        """Ask once, and once more where the answer is not valid.
+
+        Args:
+            prompt: What is asked; the answer is an instance of its `answer`.
+            user_id: For the account of use.
+            agent: Its settings are inherited; None asks with Agently's own.
+
+        Raises:
+            ModelError: No answer (down, slow, refused), or none that is valid.
+        """
+        problems: list[str] = []
+        kept: BaseModel | None = None
+        for attempt in (1, 2):
+            note = _CORRECTION.format(problems="; ".join(problems[:5])) if attempt > 1 else ""
+            data = await self._request(prompt, prompt.text + note, user_id, agent)
+            answer, problems = read_answer(prompt.answer, data)
+            if answer is not None and not problems:
+                return answer
+            kept = answer if answer is not None else kept
+        if kept is not None:
+            _log.info("stage %s: items of the answer were left out", prompt.stage)
+            return kept
+        raise ModelError(
+            f"the model gave no valid answer for {prompt.stage}: {'; '.join(problems[:3])}",
+            answered=True,
+        )
+
+    async def _request(self, prompt: Prompt, text: str, user_id: str, agent: Any | None) -> Any:
+        began = time.monotonic()
+        task = asyncio.ensure_future(self._send(prompt, text, agent))
+        task.add_done_callback(_retrieve)
+        # `wait_for` does not end a request on Agently 4.0.x, which swallows the cancellation: the
+        # task is left behind instead, beside the timeouts of its HTTP client.
+        done, _ = await asyncio.wait({task}, timeout=self.timeout)
+        data, meta, failure = None, None, ""
+        if not done:
+            task.cancel()
+            failure = f"no answer within {self.timeout:g} s"
+        elif task.cancelled():
+            failure = "the request was cancelled"
+        elif (error := task.exception()) is not None:
+            failure = _reason(error)
+        else:
+            data, meta = task.result()
+        self._note(prompt, text, user_id, began, data, meta, ok=not failure)
+        if failure:
+            raise ModelError(f"the model did not answer for {prompt.stage}: {failure}")
+        return data
+
+    async def _send(self, prompt: Prompt, text: str, agent: Any | None) -> tuple[Any, Any]:
+        from agently import Agently  # noqa: PLC0415  # the host is loaded when it is used
+
+        request: Any = Agently.create_request() if agent is None else agent.create_temp_request()
+        seconds = self.timeout
+        ours: dict[str, Any] = {
+            "stream": False,
+            # Where 4.0.x looks for the text of an answer that is not streamed.
+            "content_mapping": {"done": "choices[0].message.content"},
+            "timeout": {"connect": seconds, "read": seconds, "write": seconds, "pool": seconds},
+            "request_retry": {"max_attempts": 1},
+        }
+        if self.answer_tokens is not None:
+            ours["request_options"] = {"max_tokens": self.answer_tokens}
+        request.set_settings("OpenAICompatible", ours)
+        for name, value in self.settings.items():
+            request.set_settings(name, value)
+        request.input(text).output(dict(prompt.output))
+        response = request.get_response()
+        result = getattr(response, "result", response)
+        data = await result.async_get_data()
+        return data, await result.async_get_meta()
+
+    def _note(
+        self,
+        prompt: Prompt,
+        text: str,
+        user_id: str,
+        began: float,
+        data: Any,
+        meta: Any,
+        *,
+        ok: bool,
+    ) -> None:
+        told: Any = meta.get("usage") if isinstance(meta, Mapping) else None
+        told = told if isinstance(told, Mapping) else {}
+        tokens_in = told.get("prompt_tokens") or self.count_tokens(text)
+        tokens_out = told.get("completion_tokens") or self.count_tokens(str(data or ""))
+        self.usage.entries.append(
+            Use(
+                now(),
+                user_id,
+                prompt.stage,
+                int(tokens_in),
+                int(tokens_out),
+                time.monotonic() - began,
+                ok,
+            )
+        )
+
+
+def _retrieve(task: "asyncio.Future[Any]") -> None:
+    """Take the exception of a request that was left behind, so that nothing reports it again."""
+    if not task.cancelled():
+        task.exception()
+
+
+def _reason(error: BaseException) -> str:
+    """Name a failure without the text of the exchange, which can hold the user's words."""
+    status = getattr(getattr(error, "response", None), "status_code", None)
+    return f"{type(error).__name__}{f' {status}' if status else ''}"

@@ -1,0 +1,130 @@
+"""Recall, at its edge: a question and a user's scope -> a MemoryContext; no model is asked."""
+
+import contextlib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agently_gumem.config import RecallConfig
+from agently_gumem.recall.compose import compose
+from agently_gumem.recall.frame import neutralise
+from agently_gumem.recall.index import UserIndex
+from agently_gumem.recall.memo import render_memo
+from agently_gumem.recall.rank import rank
+from agently_gumem.records import MemoryContext, Message, now
+from agently_gumem.remember.align import Said, said
+from agently_gumem.remember.journal import IMPORTED_MEMO
+from agently_gumem.scope import WAITING, Scope
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question, from which session, and what its window already holds."""
+
+    text: str
+    config: RecallConfig
+    session_id: str | None = None
+    window: Sequence[Any] = ()
+    """The window as Agently holds it."""
+
+
+async def recall(scope: Scope, beside: Sequence[Scope], asked: Asked) -> MemoryContext:
+    """Compose what a question needs.
+
+    Args:
+        scope: The user's own space.
+        beside: Other spaces of the same user that are read too.
+        asked: The question.
+
+    Returns:
+        The context; empty while the user's memory is paused.
+    """
+    if scope.paused:
+        return MemoryContext(query=asked.text)
+    vector = (await scope.embed([asked.text]))[0]
+    return await scope.services.worker.thread(_guarded, scope, beside, asked, vector)
+
+
+def _guarded(scope: Scope, beside: Sequence[Scope], asked: Asked, vector: Any) -> MemoryContext:
+    with contextlib.ExitStack() as guards:
+        for held in sorted({scope, *beside}, key=lambda s: s.space):
+            guards.enter_context(held.guard)
+        return _compose(scope, beside, asked, vector)
+
+
+def _compose(scope: Scope, beside: Sequence[Scope], asked: Asked, vector: Any) -> MemoryContext:
+    index = _together(scope, beside)
+    moment = asked.config.now or now()
+    hidden = in_window(scope, asked)
+    hits = rank(
+        index,
+        asked.text,
+        vector,
+        asked.config,
+        session_id=asked.session_id,
+        hidden=hidden,
+        now=moment,
+    )
+    return compose(
+        index,
+        hits,
+        memo_text=memo_text(scope, asked.config.memo_tokens),
+        query=asked.text,
+        config=asked.config,
+        count_tokens=scope.services.count_tokens,
+        prompts=scope.services.prompts,
+        now=moment,
+        recent=_recent(scope, asked, hidden),
+    )
+
+
+def memo_text(scope: Scope, budget: int) -> str:
+    """Render the memo, and beside it a memo that was taken over and is not digested yet."""
+    count = scope.services.count_tokens
+    value: Mapping[str, Any] = scope.memo.value if scope.memo else {}
+    text = render_memo(scope.services.schema.fitting(value), count, budget)
+    imported = [
+        neutralise(m.content)
+        for m in scope.index.messages.values()
+        if m.event_type == IMPORTED_MEMO and m.status in WAITING
+    ]
+    lines = [text] if text else []
+    for line in imported:
+        if count("\n".join([*lines, line])) <= budget:
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def in_window(scope: Scope, asked: Asked) -> frozenset[str]:
+    """Find the stored messages that the window already shows."""
+    if not asked.window or asked.session_id is None:
+        return frozenset()
+    shown = {said(message) for message in asked.window}
+    shown |= {Said(s.role, scope.services.select(s.text).text) for s in shown}
+    return frozenset(
+        m.id for m in scope.messages_of(asked.session_id) if Said(m.role, m.content) in shown
+    )
+
+
+def _recent(scope: Scope, asked: Asked, hidden: Collection[str]) -> list[Message]:
+    if asked.session_id is None or not asked.config.message_recent_limit:
+        return []
+    gone = [m for m in scope.messages_of(asked.session_id) if m.id not in hidden]
+    return gone[-asked.config.message_recent_limit :]
+
+
+def _together(scope: Scope, beside: Sequence[Scope]) -> UserIndex:
+    """Return the index of a scope, or one that holds other spaces of the user as well."""
+    if not beside:
+        return scope.index
+    index = UserIndex(scope.services.embedder.dimension)
+    for part in (scope, *beside):
+        held = part.index
+        records = [
+            *held.messages.values(),
+            *held.facts.values(),
+            *held.summaries.values(),
+            *held.topics.values(),
+        ]
+        index.put(records, [held.vector(r.id) for r in records])
+    return index

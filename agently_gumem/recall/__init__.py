@@ -1,0 +1,1 @@
+"""The read path: one user's index, the ranking over it, and the text of a recall."""

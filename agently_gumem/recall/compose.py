@@ -1,0 +1,200 @@
+"""The text of one recall: memo, then Summaries, Facts and turns, as much as fits the budget."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from agently_gumem.config import RecallConfig
+from agently_gumem.prompts import Prompts
+from agently_gumem.recall.frame import neutralise
+from agently_gumem.recall.index import UserIndex
+from agently_gumem.recall.lines import Writer
+from agently_gumem.recall.memo import CountTokens, bound_memo, render_memo
+from agently_gumem.recall.overlap import same_said, stands_for
+from agently_gumem.recall.rank import Hit
+from agently_gumem.records import ContextItem, Fact, MemoryContext, Message, Summary
+from agently_gumem.text import is_chinese
+
+__all__ = ["bound_memo", "compose", "neutralise", "render_memo"]
+
+LAYERS = ("summary", "fact", "turn")
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """A hit with its record and its line."""
+
+    hit: Hit
+    record: Summary | Fact | Message
+    line: str
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Renders a choice of items; the text is counted as it will stand."""
+
+    prompts: Prompts
+    count_tokens: CountTokens
+    chinese: bool
+    budget: int
+
+    def render(self, memo: Sequence[str], shown: Sequence[_Shown]) -> str:
+        if not memo and not shown:
+            return ""
+        lines = [(layer, [s.line for s in shown if s.hit.layer == layer]) for layer in LAYERS]
+        layers = [(layer, group) for layer, group in lines if group]
+        return self.prompts.render("context", memo=memo, layers=layers, chinese=self.chinese)
+
+    def fits(self, memo: Sequence[str], shown: Sequence[_Shown]) -> bool:
+        return self.count_tokens(self.render(memo, shown)) <= self.budget
+
+
+def compose(
+    index: UserIndex,
+    hits: Sequence[Hit],
+    *,
+    memo_text: str,
+    query: str,
+    config: RecallConfig,
+    count_tokens: CountTokens,
+    prompts: Prompts,
+    now: datetime,
+    recent: Sequence[Message] = (),
+) -> MemoryContext:
+    """Compose what one question's prompt gets.
+
+    Args:
+        index: The user's records.
+        hits: What `rank` gives, best first.
+        memo_text: The memo as `render_memo` gives it, already within its own budget.
+        query: The question.
+        config: `max_tokens` bounds the whole text.
+        count_tokens: Counts the tokens of a text.
+        prompts: Has the template `context`.
+        now: The moment of the question: what ended before is said to be past.
+        recent: The session's newest messages that are no longer in the window.
+    """
+    records = _records(index, hits)
+    sample = " ".join([memo_text, *(record.content for record in records.values())])
+    layout = _Layout(prompts, count_tokens, is_chinese(sample), config.max_tokens)
+    memo = _fitting_memo(layout, memo_text)
+    writer = Writer(index, layout.chinese, now)
+    known = [hit for hit in hits if hit.id in records]
+    tellers = _tellers(known, records)
+    told = [
+        _Shown(hit, records[hit.id], writer.line(records[hit.id]))
+        for hit in _tellers_first(known, tellers)
+    ]
+    shown = _in_text_order(_fitting(layout, memo, told, tellers))
+    text = layout.render(memo, shown)
+    items = [_item(one) for one in shown]
+    head = [ContextItem(layer="memo", id="memo", text="\n".join(memo))] if memo else []
+    return MemoryContext(
+        query=query,
+        short_term_context=list(recent),
+        mid_term_context=sorted(items, key=lambda item: -item.score),
+        long_term_user_context=memo_text,
+        formatted_context=text,
+        tokens=count_tokens(text) if text else 0,
+        abstained=not items,
+        items=head + items,
+    )
+
+
+def _records(index: UserIndex, hits: Sequence[Hit]) -> dict[str, Summary | Fact | Message]:
+    found = {hit.id: index.get(hit.id) for hit in hits}
+    return {i: r for i, r in found.items() if isinstance(r, Summary | Fact | Message)}
+
+
+def _tellers(
+    hits: Sequence[Hit], records: Mapping[str, Summary | Fact | Message]
+) -> dict[str, set[str]]:
+    """Find, by id, which hits stand for which: a Summary for its Facts, a Fact for its turns.
+
+    Both only where they hold the specifics of the other.
+    """
+    tellers: dict[str, set[str]] = {}
+    for hit in hits:
+        record = records[hit.id]
+        for told_id in _rests_on(record):
+            if told_id in records and _tells(record, records[told_id]):
+                tellers.setdefault(told_id, set()).add(hit.id)
+    return tellers
+
+
+def _tellers_first(hits: Sequence[Hit], tellers: Mapping[str, set[str]]) -> list[Hit]:
+    """Order best first, where a hit that stands for a better one comes directly before it."""
+    scores = {hit.id: hit.score for hit in hits}
+    for layer in reversed(LAYERS):
+        for hit in (hit for hit in hits if hit.layer == layer):
+            for teller in tellers.get(hit.id, ()):
+                scores[teller] = max(scores[teller], scores[hit.id])
+    return sorted(hits, key=lambda hit: (-scores[hit.id], LAYERS.index(hit.layer)))
+
+
+def _rests_on(record: Summary | Fact | Message) -> Sequence[str]:
+    if isinstance(record, Summary):
+        return record.source_facts
+    return record.source_message_ids if isinstance(record, Fact) else ()
+
+
+def _tells(record: Summary | Fact | Message, told: Summary | Fact | Message) -> bool:
+    entities = told.entities if isinstance(told, Fact) else ()
+    return stands_for(record.content, told.content, entities)
+
+
+def _fitting_memo(layout: _Layout, memo_text: str) -> list[str]:
+    """Keep the memo whole where it fits with its frame, else whole lines from its start."""
+    lines = [neutralise(line, None) for line in memo_text.splitlines() if line.strip()]
+    while lines and not layout.fits(lines, ()):
+        lines.pop()
+    return lines
+
+
+def _fitting(
+    layout: _Layout,
+    memo: Sequence[str],
+    told: Sequence[_Shown],
+    tellers: Mapping[str, set[str]],
+) -> list[_Shown]:
+    """Take items, best first, while they fit; nothing twice, what is too long is passed over.
+
+    Lines are counted one by one; then the text as it will stand is counted, and the last taken
+    goes until it fits: a tokenizer's count of a whole need not be the sum of its parts.
+    """
+    left = layout.budget - layout.count_tokens(layout.render(memo, ()))
+    chosen: list[_Shown] = []
+    said, taken = [line.removeprefix("- ") for line in memo], set[str]()
+    for one in told:
+        if not taken.isdisjoint(tellers.get(one.hit.id, ())):
+            continue
+        cost = layout.count_tokens(f"- {one.line}\n")
+        if cost <= left and not any(same_said(one.record.content, text) for text in said):
+            chosen.append(one)
+            said.append(one.record.content)
+            taken.add(one.hit.id)
+            left -= cost
+    while chosen and not layout.fits(memo, chosen):
+        chosen.pop()
+    return chosen
+
+
+def _in_text_order(shown: Sequence[_Shown]) -> list[_Shown]:
+    """Order by layer; Summaries and Facts best first, turns as they were said."""
+
+    def place(one: _Shown) -> tuple[int, float]:
+        told = one.record.sequence if isinstance(one.record, Message) else -one.hit.score
+        return LAYERS.index(one.hit.layer), told
+
+    return sorted(shown, key=place)
+
+
+def _item(one: _Shown) -> ContextItem:
+    return ContextItem(
+        layer=one.hit.layer,
+        id=one.hit.id,
+        text=one.line,
+        score=one.hit.score,
+        parts=one.hit.parts,
+        source_message_ids=list(one.hit.source_message_ids),
+    )

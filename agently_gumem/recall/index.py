@@ -1,0 +1,290 @@
+"""One user's records in memory: vectors, words and links, derived from the store."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agently_gumem.errors import ConfigError
+from agently_gumem.recall.lexical import Match, Postings
+from agently_gumem.recall.vectors import Vectors
+from agently_gumem.records import Fact, Message, Summary, Topic
+from agently_gumem.text import fold, is_chinese, words
+
+Stored: TypeAlias = Message | Fact | Summary | Topic
+Vector: TypeAlias = NDArray[np.float32]
+
+TURN, FACT, SUMMARY, TOPIC = range(4)
+_KINDS: tuple[type[Stored], ...] = (Message, Fact, Summary, Topic)
+_RECORD_BYTES = 2_000  # a pydantic record of this package beside its text, by tracemalloc
+_COLUMNS = ("kind", "chinese", "session", "sequence", "topic", "length")
+
+
+def text_of(record: Stored) -> str:
+    """Return the text that a record is found by; embed this, too."""
+    if isinstance(record, Message):
+        return f"{record.speaker}: {record.content}" if record.speaker else record.content
+    if isinstance(record, Topic):
+        return " ".join(part for part in (record.name, *record.aliases, record.description) if part)
+    return record.content
+
+
+class UserIndex:
+    """The records of one user and space; not thread-safe, its owner serialises the calls.
+
+    A record has a row in a float16 matrix and in a table of columns; both double when they are
+    full, so putting one record costs its own size (amortised).
+    """
+
+    def __init__(self, dimension: int) -> None:
+        self.dimension = dimension
+        self._vectors = Vectors(dimension)
+        self._citations: tuple[NDArray[np.intp], NDArray[np.intp]] | None = None
+        self._table = {name: np.zeros(0, np.int64) for name in _COLUMNS}
+        self._rows: dict[str, int] = {}
+        self._ids: list[str | None] = []
+        self._free: list[int] = []
+        self._messages: dict[str, Message] = {}
+        self._facts: dict[str, Fact] = {}
+        self._summaries: dict[str, Summary] = {}
+        self._topics: dict[str, Topic] = {}
+        self._layers: tuple[dict[str, Any], ...] = (
+            self._messages,
+            self._facts,
+            self._summaries,
+            self._topics,
+        )
+        self._postings = Postings()
+        self._codes: dict[str, int] = {}
+        self._citing: dict[str, dict[str, None]] = {}
+        self._replaced: dict[str, dict[str, None]] = {}
+        self._text_bytes = 0
+        self._last_sequence = -1
+        self._ordered = True
+
+    def put(self, records: Sequence[Stored], vectors: Sequence[Vector | None] | Vector) -> None:
+        """Add records, or replace those of the same id.
+
+        Args:
+            records: Of any layer.
+            vectors: One a record, (dimension,), L2-normalised; None keeps the vector that the
+                record has, and leaves a new one to be found by its words alone.
+
+        Raises:
+            ConfigError: The vectors are not one a record, or of another dimension.
+        """
+        if len(records) != len(vectors):
+            raise ConfigError(f"{len(records)} records need as many vectors, not {len(vectors)}")
+        for record, vector in zip(records, vectors, strict=True):
+            if vector is not None and vector.shape != (self.dimension,):
+                raise ConfigError(
+                    f"a vector of shape {vector.shape} does not fit an index of dimension "
+                    f"{self.dimension}; embed with the embedder that the store was made with"
+                )
+            self._put(record, vector)
+
+    def drop(self, ids: Iterable[str]) -> None:
+        """Take records out; an id that is not there is passed over."""
+        for record_id in ids:
+            row = self._rows.pop(record_id, None)
+            if row is None:
+                continue
+            record = self._layers[int(self._table["kind"][row])].pop(record_id)
+            self._unlink(record, row)
+            self._vectors.set(row, None)
+            self._describe(row, -1, 0, 0, 0, 0, 0)
+            self._ids[row] = None
+            self._free.append(row)
+
+    def _put(self, record: Stored, vector: Vector | None) -> None:
+        kind = _KINDS.index(type(record))
+        row = self._rows.get(record.id)
+        if row is not None and self._table["kind"][row] != kind:
+            self.drop([record.id])
+            row = None
+        if row is None:
+            row = self._new_row(record.id)
+        else:
+            self._unlink(self._layers[kind][record.id], row, keep=text_of(record))
+        if vector is not None:
+            self._vectors.set(row, vector)
+        self._layers[kind][record.id] = record
+        self._link(record, row, kind)
+
+    def _new_row(self, record_id: str) -> int:
+        if self._free:
+            row = self._free.pop()
+        else:
+            row = len(self._ids)
+            self._ids.append(None)
+            if row == len(self._table["kind"]):
+                self._grow(max(64, 2 * row))
+            self._vectors.set(row, None)
+        self._rows[record_id] = row
+        self._ids[row] = record_id
+        return row
+
+    def _grow(self, size: int) -> None:
+        for name, column in self._table.items():
+            self._table[name] = np.full(size, -1, np.int64)
+            self._table[name][: len(column)] = column
+
+    def _describe(self, row: int, *values: int) -> None:
+        for name, value in zip(_COLUMNS, values, strict=True):
+            self._table[name][row] = value
+
+    def _link(self, record: Stored, row: int, kind: int) -> None:
+        text = text_of(record)
+        if kind == FACT or record.id in self._citing:
+            self._citations = None
+        if row not in self._postings:
+            self._postings.add(row, text)
+            self._text_bytes += 2 * len(text) + _RECORD_BYTES
+        session, sequence, topic = -1, 0, -1
+        if isinstance(record, Message):
+            session, sequence = self.code(record.session_id), record.sequence
+            self._ordered = self._ordered and sequence >= self._last_sequence
+            self._last_sequence = max(self._last_sequence, sequence)
+        elif isinstance(record, Topic):
+            topic = self.code(fold(record.name))
+        else:
+            topic = self.code(fold(record.topic)) if record.topic else -1
+        length = self._postings.length(row)
+        self._describe(row, kind, is_chinese(text), session, sequence, topic, length)
+        for links, targets in self._links(record):
+            for target in targets:
+                links.setdefault(target, {})[record.id] = None
+
+    def _unlink(self, record: Stored, row: int, keep: str | None = None) -> None:
+        """Undo `_link`; words that stay the same (`keep`) are left where they are."""
+        text = text_of(record)
+        if record.id in self._citing or isinstance(record, Fact):
+            self._citations = None
+        if text != keep:
+            self._postings.remove(row, text)
+            self._text_bytes -= 2 * len(text) + _RECORD_BYTES
+        for links, targets in self._links(record):
+            for target in targets:
+                holders = links.get(target, {})
+                holders.pop(record.id, None)
+                if not holders:
+                    links.pop(target, None)
+
+    def _links(self, record: Stored) -> list[tuple[dict[str, dict[str, None]], Sequence[str]]]:
+        if isinstance(record, Fact):
+            successor = [record.superseded_by] if record.superseded_by else []
+            return [(self._citing, record.source_message_ids), (self._replaced, successor)]
+        return []
+
+    def code(self, name: str) -> int:
+        """Return the number that stands for a session or a folded topic name in the columns."""
+        return self._codes.setdefault(name, len(self._codes))
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def get(self, record_id: str) -> Stored | None:
+        """Return the record of that id, of any layer, or None."""
+        row = self._rows.get(record_id)
+        return None if row is None else self._layers[int(self._table["kind"][row])][record_id]
+
+    def vector(self, record_id: str) -> Vector | None:
+        """Return a record's vector, (dimension,), as precise as it is kept, or None."""
+        row = self._rows.get(record_id)
+        return None if row is None else self._vectors.get(row)
+
+    @property
+    def messages(self) -> Mapping[str, Message]:
+        """Messages by id, in the order of their sequence."""
+        if not self._ordered:
+            ordered = sorted(self._messages.values(), key=lambda message: message.sequence)
+            self._messages.clear()
+            self._messages.update((message.id, message) for message in ordered)
+            self._ordered = True
+        return MappingProxyType(self._messages)
+
+    @property
+    def facts(self) -> Mapping[str, Fact]:
+        """Facts by id, of any validity."""
+        return MappingProxyType(self._facts)
+
+    @property
+    def summaries(self) -> Mapping[str, Summary]:
+        """Summaries by id, of any validity."""
+        return MappingProxyType(self._summaries)
+
+    @property
+    def topics(self) -> Mapping[str, Topic]:
+        """Topics by id."""
+        return MappingProxyType(self._topics)
+
+    @property
+    def nbytes(self) -> int:
+        """Approximate bytes held, records included: what eviction goes by."""
+        columns = self._vectors.nbytes + sum(column.nbytes for column in self._table.values())
+        return columns + self._postings.nbytes + self._text_bytes
+
+    def citing(self, message_id: str) -> list[Fact]:
+        """Return the Facts, of any validity, that name this message as a source."""
+        return [self._facts[fact_id] for fact_id in self._citing.get(message_id, ())]
+
+    def supersedes(self, fact_id: str) -> bool:
+        """Tell whether another Fact points to this one as its successor."""
+        return fact_id in self._replaced
+
+    def record_at(self, row: int) -> Stored:
+        """Return the record of a row in use."""
+        record_id = self._ids[row]
+        if record_id is None:
+            raise IndexError(row)
+        record: Stored = self._layers[int(self._table["kind"][row])][record_id]
+        return record
+
+    def citations(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return who cites whom as two columns of rows: active Facts, and the turns they name."""
+        if self._citations is None:
+            pairs = [
+                (self._rows[fact_id], self._rows[message_id])
+                for message_id, fact_ids in self._citing.items()
+                if message_id in self._messages
+                for fact_id in fact_ids
+                if self._facts[fact_id].validity == "active"
+            ]
+            self._citations = (
+                np.array([fact for fact, _ in pairs], np.intp),
+                np.array([message for _, message in pairs], np.intp),
+            )
+        return self._citations
+
+    def row(self, record_id: str) -> int | None:
+        """Return the row of a record, or None."""
+        return self._rows.get(record_id)
+
+    def row_of(self, record_id: str) -> int:
+        """Return the row of a record that is there; KeyError where it is not."""
+        return self._rows[record_id]
+
+    def rows(self, kind: int) -> NDArray[np.intp]:
+        """Return the rows of one layer; turns stand by session, in the order of sequence."""
+        rows = np.flatnonzero(self.column("kind") == kind)
+        if kind != TURN:
+            return rows
+        return rows[np.lexsort((self.column("sequence")[rows], self.column("session")[rows]))]
+
+    def column(self, name: str) -> NDArray[np.int64]:
+        """Return a column of the table, one value a row: session, topic, sequence, length."""
+        return self._table[name][: len(self._ids)]
+
+    def cosine(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the dot products of (n, dimension) vectors with every row: (n, rows)."""
+        return self._vectors.dot(vectors, len(self._ids))
+
+    def match(self, text: str) -> Match:
+        """Score the words of a text against every row."""
+        return self._postings.match(words(text), self.column("length"))
+
+    def knows(self, term: str) -> bool:
+        """Tell whether any record holds a term, as `text.words` gives it."""
+        return self._postings.knows(term)

@@ -1,0 +1,1 @@
+"""The write path: a module a stage, in the order in which data flows."""

@@ -1,0 +1,158 @@
+"""What of a session's history is new: aligning what Agently holds with what is stored (pure).
+
+No index in a list is an identity: a history is restored, cut, reset, continued by another process.
+A mirror a Session object remembers what was handled; where the history is no extension of it, its
+longest beginning that is a subsequence of the stored messages is known.
+"""
+
+import secrets
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, cast
+
+from agently_gumem.text import make_safe
+
+LABEL = "[input]:\n"
+NO_ANSWER = "None"
+
+
+@dataclass(frozen=True)
+class Said:
+    """A message as Agently holds it: role and text, before anything is taken out of it."""
+
+    role: str
+    text: str
+
+
+@dataclass
+class Mirror:
+    """What was handled of one Session object's full context."""
+
+    nonce: str = field(default_factory=lambda: secrets.token_hex(8))
+    """Tells two Session objects apart that say the same words at the same place."""
+    seen: list[Said] | None = None
+    """The beginning that was handled; None before the first look."""
+    ids: list[str | None] = field(default_factory=lambda: cast(list[str | None], []))
+    """The stored id of each of those; None for what was left out."""
+    live: dict[int, datetime] = field(default_factory=lambda: cast(dict[int, datetime], {}))
+    """Place of a user's message -> when it came, for messages that were seen to arrive."""
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """Where new messages begin, and the stored ids of what stands before them."""
+
+    start: int
+    ids: list[str | None]
+    extends: bool
+    """The history goes on from the mirror: what is new was said since the last look."""
+
+
+def said(message: Any) -> Said:
+    """Read a message of Agently (a ChatMessage or a dict), of any role and content."""
+    role: Any
+    content: Any
+    if isinstance(message, Mapping):
+        held = cast(Mapping[str, Any], message)
+        role, content = held.get("role"), held.get("content")
+    else:
+        role, content = getattr(message, "role", None), getattr(message, "content", None)
+    text = make_safe(_text(content))
+    if role == "user" and text.startswith(LABEL):
+        text = text[len(LABEL) :]
+    return Said(str(role or "user"), text)
+
+
+def _text(content: Any) -> str:
+    """Bring content to text; of a list of parts the texts, and a placeholder for the rest."""
+    if isinstance(content, str):
+        return content
+    if content is None:
+        return ""
+    if isinstance(content, Sequence):
+        return "\n".join(_part(part) for part in cast(Sequence[Any], content))
+    return str(content)
+
+
+def _part(part: Any) -> str:
+    if isinstance(part, Mapping):
+        held = cast(Mapping[str, Any], part)
+        return str(held["text"]) if "text" in held else f"({held.get('type', 'attachment')})"
+    return str(part)
+
+
+def left_out(history: Sequence[Said]) -> set[int]:
+    """Find the turns that only record a failed attempt.
+
+    A structured answer that needs retries is recorded once an attempt, as the user's text and the
+    assistant's "None". That is dropped only beside a turn with the same user text, since "None" can
+    be an answer.
+    """
+    turns = [
+        i
+        for i in range(len(history) - 1)
+        if history[i].role == "user" and history[i + 1].role == "assistant"
+    ]
+    gone: set[int] = set()
+    for place, i in enumerate(turns):
+        if history[i + 1].text != NO_ANSWER:
+            continue
+        beside = [turns[p] for p in (place - 1, place + 1) if 0 <= p < len(turns)]
+        if any(_stands_for(history, other, i) for other in beside):
+            gone |= {i, i + 1}
+    return gone
+
+
+def _stands_for(history: Sequence[Said], other: int, this: int) -> bool:
+    """Tell whether a neighbouring turn is the same question; of two without answer the later."""
+    if abs(other - this) != len(("user", "assistant")) or history[other] != history[this]:
+        return False
+    return history[other + 1].text != NO_ANSWER or other > this
+
+
+@dataclass(frozen=True)
+class StoredForm:
+    """How a message compares with what is stored: its text after selection, and what to pass by."""
+
+    form: Callable[[Said], Said]
+    passed_over: Callable[[Said], bool]
+
+
+def align(
+    mirror: Mirror,
+    full: Sequence[Said],
+    stored: Sequence[tuple[str, Said]],
+    skipped: Collection[int],
+    to: StoredForm,
+) -> Aligned:
+    """Say what of the history is known.
+
+    Args:
+        mirror: What was handled before.
+        full: The history as it stands, without a last question that is not answered yet.
+        stored: The session's stored messages in their order: id and what they say.
+        skipped: Places of `full` that are known to be left out.
+        to: How a message is compared with a stored one.
+
+    Returns:
+        Where new messages begin.
+    """
+    seen = mirror.seen
+    if seen is not None and list(full[: len(seen)]) == seen:
+        return Aligned(len(seen), list(mirror.ids), extends=True)
+    if seen is not None and seen[: len(full)] == list(full):
+        return Aligned(len(full), mirror.ids[: len(full)], extends=False)
+    ids: list[str | None] = []
+    place = 0
+    for i, message in enumerate(full):
+        wanted = to.form(message)
+        found = next((p for p in range(place, len(stored)) if stored[p][1] == wanted), None)
+        if found is not None:
+            ids.append(stored[found][0])
+            place = found + 1
+        elif i in skipped or to.passed_over(wanted):
+            ids.append(None)
+        else:
+            break
+    return Aligned(len(ids), ids, extends=False)

@@ -1,0 +1,315 @@
+"""Digest: the stages in order, one write, and how an interrupted one resumes.
+
+What waits is taken in batches. Each batch is one model request and one write that holds new and
+superseded Facts, Topics, the memo and the messages' status: after a crash it is there whole, or
+the messages still wait. Summaries follow in a request of their own, when enough is new.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from agently_gumem.errors import ModelError
+from agently_gumem.prompts import MemoAnswer, MemoPatch
+from agently_gumem.recall.nominate import same_topic
+from agently_gumem.records import Fact, MemoState, Message, Summary, Topic, now
+from agently_gumem.remember.extract import Extracted, extract
+from agently_gumem.remember.memo import MemoRules, Patched, apply_patches
+from agently_gumem.remember.reconcile import Reconciled, reconcile
+from agently_gumem.remember.summarize import summarize
+from agently_gumem.rows import Kept
+from agently_gumem.scope import Scope
+from agently_gumem.text import fold, is_chinese
+
+MEMO_TOKENS = 300
+REBUILD_FACTS = 120
+
+
+@dataclass
+class DigestReport:
+    """What one digest did."""
+
+    messages: int = 0
+    """Messages that became processed."""
+    new: int = 0
+    superseded: int = 0
+    summaries: int = 0
+    memo_changed: bool = False
+    dropped: Counter[str] = field(default_factory=lambda: Counter[str]())
+    """Drafts that were no Facts, and parts of answers that were refused, by reason."""
+    error: str = ""
+    """Why it ended early; what waits is taken up by the next."""
+
+    def payload(self) -> dict[str, Any]:
+        """Return it as the payload of an event."""
+        return {**vars(self), "dropped": dict(self.dropped)}
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a digest takes, and how it asks."""
+
+    session_id: str | None = None
+    """Only messages of this session and of sessions that nobody has open; None: of all."""
+    ids: frozenset[str] | None = None
+    """Only these messages, where that is settled already."""
+    agent: Any | None = None
+    retry_failed: bool = False
+
+
+async def digest(scope: Scope, job: Job) -> DigestReport:
+    """Digest all that waits, under the user's lock.
+
+    Returns:
+        What was done.
+
+    Raises:
+        ModelError: The model failed; what was not written waits for the next digest.
+        StoreError: The store failed; the same holds.
+    """
+    report = DigestReport()
+    await scope.ready()
+    # What is taken is settled before the lock: a stage that waits for the digest before it must
+    # not take in the first turns of the next stage.
+    snapshot = job.ids if job.ids is not None else waiting_ids(scope, job.session_id)
+    async with scope.digest_lock:
+        await scope.ready()
+        if scope.paused:
+            return report
+        if job.retry_failed:
+            snapshot = snapshot | await _take_up_failed(scope)
+        while batch := await _next_batch(scope, snapshot):
+            snapshot = snapshot - {m.id for m in batch}
+            await _digest_batch(scope, batch, job.agent, report)
+        if scope.memo is not None and scope.memo.schema_digest != scope.services.schema.digest:
+            await _rebuild(scope, job.agent, report)
+        report.summaries = len(await summarize(scope, job.agent))
+    return report
+
+
+async def rebuild_memo(scope: Scope, agent: Any | None) -> DigestReport:
+    """Write the memo anew from active Facts alone, in one request.
+
+    Raises:
+        ModelError: There was no valid answer; the memo stays as it was.
+        StoreError: Nothing was written.
+    """
+    report = DigestReport()
+    async with scope.digest_lock:
+        await scope.ready()
+        await _rebuild(scope, agent, report)
+    return report
+
+
+def waiting_ids(scope: Scope, session_id: str | None) -> frozenset[str]:
+    """Name what a digest of a session takes: its own, and what closed sessions left behind."""
+    return frozenset(
+        m.id
+        for m in scope.waiting()
+        if session_id in (None, m.session_id) or not scope.is_open(m.session_id)
+    )
+
+
+async def _take_up_failed(scope: Scope) -> frozenset[str]:
+    failed = [m for m in scope.index.messages.values() if m.status == "failed"]
+    again = {"status": "pending", "attempts": 0}
+    await scope.write([m.model_copy(update=again) for m in failed])
+    return frozenset(m.id for m in failed)
+
+
+async def _next_batch(scope: Scope, ids: Collection[str]) -> list[Message]:
+    """Take the next messages within the limits; mark the rest as waiting for the one after."""
+    limits = scope.services.limits
+    waiting = [m for m in scope.waiting() if m.id in ids]
+    batch, rest = split(
+        waiting, limits.digest_messages, limits.digest_tokens, scope.services.count_tokens
+    )
+    marked = [m.model_copy(update={"status": "chunked"}) for m in rest if m.status == "pending"]
+    if marked:
+        await scope.write(marked)
+    return batch
+
+
+def split(
+    messages: Sequence[Message], most: int, tokens: int, count: Callable[[str], int]
+) -> tuple[list[Message], list[Message]]:
+    """Split off what one request takes (pure).
+
+    Whole sessions where they fit; a single message that alone is over the limit is cut to it, so
+    that it can't block what comes after. The store keeps it whole.
+    """
+    batch: list[Message] = []
+    used = 0
+    for place, message in enumerate(messages):
+        size = count(message.content) + 30
+        if batch and (used + size > tokens or len(batch) >= most):
+            return batch, list(messages[place:])
+        batch.append(message)
+        used += size
+    return batch, []
+
+
+def _shortened(message: Message, tokens: int, count: Callable[[str], int]) -> Message:
+    """Cut what a request shows of one message to the limit of a request."""
+    text = message.content
+    while count(text) > tokens:
+        text = text[: max(1, len(text) * tokens // (count(text) + 1))]
+    return message if text == message.content else message.model_copy(update={"content": text})
+
+
+async def _digest_batch(
+    scope: Scope, batch: Sequence[Message], agent: Any | None, report: DigestReport
+) -> None:
+    limits, count = scope.services.limits, scope.services.count_tokens
+    shown = [_shortened(m, limits.digest_tokens, count) for m in batch]
+    try:
+        found = await extract(scope, shown, agent)
+    except ModelError as error:
+        await _count_attempt(scope, batch, error)
+        raise
+    done = await _reconciled(scope, found)
+    records = _with_topics(scope, done, await _topics(scope, done))
+    memo = _memo(scope, found, done, records)
+    processed = [m.model_copy(update={"status": "processed"}) for m in batch]
+    stale = _stale_summaries(scope, done.superseded)
+    changed = [memo.state] if memo.state != scope.memo else []
+    await scope.write([*records, *stale, *processed, *changed])
+    report.messages += len(batch)
+    report.new += len(done.new)
+    report.superseded += len(done.superseded)
+    report.memo_changed |= bool(changed)
+    report.dropped.update(found.dropped)
+    report.dropped.update({"verdict": len(done.refused), "memo_patch": len(memo.refused)})
+    scope.dropped.update({k: v for k, v in report.dropped.items() if v})
+
+
+async def _count_attempt(scope: Scope, batch: Sequence[Message], error: ModelError) -> None:
+    """Count a digest that the model answered in vain; an outage is not the messages' fault."""
+    if not error.answered:
+        return
+    most = scope.services.limits.max_attempts
+    counted = [
+        m.model_copy(
+            update={
+                "attempts": m.attempts + 1,
+                "status": "failed" if m.attempts + 1 >= most else m.status,
+            }
+        )
+        for m in batch
+    ]
+    await scope.write(counted)
+
+
+async def _reconciled(scope: Scope, found: Extracted) -> Reconciled:
+    return reconcile(
+        found.proposals, scope.index.facts, found.candidates, found.similarity, now()
+    )
+
+
+async def _topics(scope: Scope, done: Reconciled) -> dict[str, Topic]:
+    """Find or make the Topic of each new Fact: folded name as proposed -> Topic."""
+    fresh = [f for f in done.facts if f.id in set(done.new)]
+    names = list(dict.fromkeys(_topic_name(f) for f in fresh))
+    vectors = await scope.embed(names) if names else []
+    topics: dict[str, Topic] = {}
+    for name, vector in zip(names, vectors, strict=True):
+        known = same_topic(scope.index, name, vector) or _same_now(topics.values(), name)
+        if known is None:
+            known = Topic(
+                id=scope.services.ids.of("topic", scope.key, fold(name)),
+                user_id=scope.user_id,
+                space=scope.space,
+                name=name,
+                updated_at=now(),
+            )
+        elif fold(name) not in {fold(n) for n in (known.name, *known.aliases)}:
+            added = {"aliases": [*known.aliases, name], "updated_at": now()}
+            known = known.model_copy(update=added)
+        topics = {k: known if t.id == known.id else t for k, t in topics.items()}
+        topics[fold(name)] = known
+    return topics
+
+
+def _same_now(topics: Iterable[Topic], name: str) -> Topic | None:
+    return next((t for t in topics if fold(name) in {fold(t.name), *map(fold, t.aliases)}), None)
+
+
+def _topic_name(fact: Fact) -> str:
+    return fact.topic.strip() or ("综合" if is_chinese(fact.content) else "general")
+
+
+def _with_topics(scope: Scope, done: Reconciled, topics: Mapping[str, Topic]) -> list[Kept]:
+    """Give new Facts the name of their Topic, and add the Topics that are new or changed."""
+    fresh = set(done.new)
+    records: list[Kept] = []
+    for fact in done.facts:
+        topic = topics.get(fold(_topic_name(fact))) if fact.id in fresh else None
+        records.append(fact.model_copy(update={"topic": topic.name}) if topic else fact)
+    known = scope.index.topics
+    changed = {t.id: t for t in topics.values() if known.get(t.id) != t}
+    return [*records, *changed.values()]
+
+
+def _stale_summaries(scope: Scope, superseded: Collection[str]) -> list[Summary]:
+    """Retire the Summaries that tell a superseded Fact; what still holds is summarised anew."""
+    gone = set(superseded)
+    retired = {"validity": "deprecated", "updated_at": now()}
+    return [
+        s.model_copy(update=retired)
+        for s in scope.index.summaries.values()
+        if s.validity == "active" and gone & set(s.source_facts)
+    ]
+
+
+def _empty_memo(scope: Scope) -> MemoState:
+    return MemoState(
+        user_id=scope.user_id,
+        space=scope.space,
+        schema_digest=scope.services.schema.digest,
+        updated_at=now(),
+    )
+
+
+def _rules(scope: Scope) -> MemoRules:
+    return MemoRules(scope.services.schema, scope.services.count_tokens, MEMO_TOKENS)
+
+
+def _memo(
+    scope: Scope, found: Extracted, done: Reconciled, records: Sequence[Kept]
+) -> Patched:
+    """Bring the memo up to the Facts of this digest; a refused verdict refuses its patch."""
+    facts = {**scope.index.facts, **{r.id: r for r in records if isinstance(r, Fact)}}
+    behind: dict[str, Fact | None] = {
+        ref: None if ref in done.refused else facts.get(fact_id)
+        for ref, fact_id in done.by_ref.items()
+    }
+    for ref, candidate in found.candidates.items():
+        held = facts.get(candidate.id)
+        behind[ref] = held if held is not None and held.validity == "active" else None
+    before = scope.memo or _empty_memo(scope)
+    if before.schema_digest != scope.services.schema.digest:
+        # Written under another schema: it is rebuilt from Facts right after this.
+        return Patched(before)
+    return apply_patches(before, found.answer.memo, behind, facts, _rules(scope), now())
+
+
+async def _rebuild(scope: Scope, agent: Any | None, report: DigestReport) -> None:
+    active = [
+        f
+        for f in scope.index.facts.values()
+        if f.validity == "active" and f.certainty != "inferred" and f.kind != "plan"
+    ]
+    active.sort(key=lambda f: f.updated_at)
+    refs = {f"k{i}": fact for i, fact in enumerate(active[-REBUILD_FACTS:], 1)}
+    patches: list[MemoPatch] = []
+    if refs:
+        prompt = scope.services.prompts.memo(refs, scope.services.schema.json_schema)
+        answer = cast(MemoAnswer, await scope.services.model.ask(prompt, scope.user_id, agent))
+        patches = answer.memo
+    behind: dict[str, Fact | None] = dict(refs)
+    facts = dict(scope.index.facts)
+    memo = apply_patches(_empty_memo(scope), patches, behind, facts, _rules(scope), now())
+    report.dropped.update({"memo_patch": len(memo.refused)})
+    report.memo_changed |= scope.memo is None or memo.state.value != scope.memo.value
+    await scope.write([memo.state])

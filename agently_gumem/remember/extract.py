@@ -1,0 +1,162 @@
+"""Extract: messages -> proposed Facts and a patch of the memo, in one model request."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, cast, get_args
+
+import numpy as np
+
+from agently_gumem.prompts import ExtractAnswer, FactDraft
+from agently_gumem.recall.nominate import nearest_topics, nominate
+from agently_gumem.records import Certainty, Fact, Kind, Message, TimeRange, now
+from agently_gumem.remember.ground import ground_fact, ground_time
+from agently_gumem.remember.reconcile import Proposal
+from agently_gumem.rows import text_of
+from agently_gumem.scope import Scope
+from agently_gumem.text import fold
+
+_SELF = frozenset({"", "user", "the user", "用户", "me", "i", "我"})
+# A guess is never as sure as a statement (spec: "mark it as low-confidence").
+_GUESS = 0.45
+
+
+@dataclass
+class Extracted:
+    """What one request proposed, after grounding."""
+
+    proposals: list[Proposal]
+    answer: ExtractAnswer
+    candidates: Mapping[str, Fact]
+    dropped: Counter[str] = field(default_factory=lambda: Counter[str]())
+    similarity: dict[tuple[str, str], float] = field(
+        default_factory=lambda: cast(dict[tuple[str, str], float], {})
+    )
+
+
+async def extract(scope: Scope, batch: Sequence[Message], agent: Any | None) -> Extracted:
+    """Ask for the Facts of a batch and hold each to its source.
+
+    Raises:
+        ModelError: There was no valid answer.
+    """
+    refs = {f"m{i}": message for i, message in enumerate(batch, 1)}
+    vectors = np.stack([scope.index.vector(m.id) for m in batch])
+    texts = [text_of(m) for m in batch]
+    limits = scope.services.limits
+    known = nominate(scope.index, vectors, texts, limits.candidates)
+    topics = nearest_topics(scope.index, vectors, texts, limits.topics)
+    candidates = {f"k{i}": fact for i, fact in enumerate(known, 1)}
+    prompt = scope.services.prompts.extract(
+        refs,
+        candidates,
+        [t.name for t in topics],
+        scope.services.schema.fitting(scope.memo.value) if scope.memo else {},
+        scope.services.schema.json_schema,
+    )
+    answer = cast(ExtractAnswer, await scope.services.model.ask(prompt, scope.user_id, agent))
+    return await _propose(scope, refs, candidates, answer)
+
+
+async def _propose(
+    scope: Scope,
+    refs: Mapping[str, Message],
+    candidates: Mapping[str, Fact],
+    answer: ExtractAnswer,
+) -> Extracted:
+    """Turn drafts into proposals; what its sources do not hold is dropped and counted."""
+    out = Extracted([], answer, candidates)
+    drafts = [d.model_copy(update={"ref": d.ref or f"f{i}"}) for i, d in enumerate(answer.facts, 1)]
+    vectors = await scope.embed([d.content for d in drafts]) if drafts else np.zeros((0, 1))
+    taken: Counter[str] = Counter()
+    speakers = {m.speaker for m in refs.values() if m.speaker}
+    for draft, vector in zip(drafts, vectors, strict=True):
+        sources = [refs[r] for r in dict.fromkeys(draft.sources) if r in refs]
+        reason = _refusal(scope, draft, sources, vector, speakers, taken)
+        if reason:
+            out.dropped[reason] += 1
+            continue
+        taken.update(m.id for m in sources)
+        out.proposals.append(
+            Proposal(draft.ref, _fact(scope, draft, sources), draft.same_as, tuple(draft.replaces))
+        )
+        for name, candidate in candidates.items():
+            near = float(vector @ scope.index.vector(candidate.id).astype(np.float32))
+            out.similarity[(draft.ref, name)] = near
+    return out
+
+
+def _refusal(
+    scope: Scope,
+    draft: FactDraft,
+    sources: Sequence[Message],
+    vector: Any,
+    speakers: set[str],
+    taken: Counter[str],
+) -> str:
+    """Say why a draft is no Fact; empty where it is one."""
+    if len(sources) < len(set(draft.sources)):
+        return "reference"
+    if all(taken[m.id] >= scope.services.limits.facts_per_message for m in sources):
+        return "too_many"
+    near = max(float(vector @ scope.index.vector(m.id).astype(np.float32)) for m in sources)
+    verdict = ground_fact(
+        draft.content, sources, speakers=speakers, entities=draft.entities, similarity=near
+    )
+    return "" if verdict.ok else verdict.reason
+
+
+def _fact(scope: Scope, draft: FactDraft, sources: Sequence[Message]) -> Fact:
+    content = scope.services.select(draft.content.strip()).text
+    subject = _subject(draft.subject, sources)
+    times = [m.timestamp for m in sources if m.timestamp is not None]
+    moment = now()
+    certainty = _certainty(draft, sources)
+    confidence = min(max(draft.confidence, 0.0), 1.0)
+    return Fact(
+        id=scope.services.ids.of(
+            "fact", scope.key, fold(content), fold(subject), *sorted(m.id for m in sources)
+        ),
+        user_id=scope.user_id,
+        space=scope.space,
+        session_ids=list(dict.fromkeys(m.session_id for m in sources)),
+        subject=subject,
+        content=content,
+        kind=cast(Kind, draft.kind if draft.kind in get_args(Kind) else "fact"),
+        topic=draft.topic.strip(),
+        entities=[e for e in dict.fromkeys(draft.entities) if e],
+        labels=[e for e in dict.fromkeys(draft.labels) if e],
+        source_message_ids=[m.id for m in sources],
+        certainty=certainty,
+        confidence=min(confidence, _GUESS) if certainty == "inferred" else confidence,
+        time_range=_time_range(draft, sources),
+        valid_from=max(times, default=None),
+        created_at=moment,
+        updated_at=moment,
+    )
+
+
+def _certainty(draft: FactDraft, sources: Sequence[Message]) -> Certainty:
+    """Take the model's word for a guess only; what was done and not said is observed."""
+    if draft.certainty == "inferred":
+        return "inferred"
+    done = all(m.event_type not in ("message", "imported_memo") for m in sources)
+    return "observed" if done else "stated"
+
+
+def _subject(name: str, sources: Sequence[Message]) -> str:
+    """Take a speaker's name or one that the sources hold; anybody else is the user."""
+    if fold(name) in _SELF:
+        speakers = {m.speaker for m in sources if m.speaker}
+        return speakers.pop() if len(speakers) == 1 else "user"
+    told = any(fold(name) in fold(f"{m.speaker} {m.content}") for m in sources)
+    return name.strip() if told else "user"
+
+
+def _time_range(draft: FactDraft, sources: Sequence[Message]) -> TimeRange | None:
+    start: datetime | None = ground_time(draft.start, sources) if draft.start else None
+    end: datetime | None = ground_time(draft.end, sources) if draft.end else None
+    if start is not None and end is not None and end < start:
+        end = None
+    return TimeRange(start=start, end=end) if start or end else None

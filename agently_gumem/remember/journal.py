@@ -1,0 +1,209 @@
+"""Journal: what Agently holds becomes Messages, each once, before anything can leave the window."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from agently_gumem.records import Message, now
+from agently_gumem.remember.align import Aligned, Mirror, Said, StoredForm, align, left_out, said
+from agently_gumem.remember.select import is_noise
+from agently_gumem.rows import flag_row
+from agently_gumem.scope import Scope
+
+IMPORTED_MEMO = "imported_memo"
+
+
+async def journal(
+    scope: Scope, session_id: str, mirror: Mirror, full_context: Sequence[Any]
+) -> list[Message]:
+    """Store what of a session's history is not stored yet.
+
+    The list is read under the lock: a turn that overlaps may have added to it meanwhile. A last
+    question without an answer waits for it.
+
+    Args:
+        scope: The user.
+        session_id: The session.
+        mirror: What was handled of this Session object; moves on when the store has confirmed.
+        full_context: Agently's own list.
+
+    Returns:
+        The messages that were new.
+
+    Raises:
+        StoreError: Nothing was stored; the next call takes it up.
+    """
+    async with scope.journal_lock:
+        await scope.ready()
+        history = [said(m) for m in list(full_context)]
+        head = history[:-1] if history and history[-1].role == "user" else history
+        gone = left_out(head)
+        aligned = align(mirror, head, _stored(scope, session_id), gone, _form(scope, session_id))
+        mirror.live = {i: t for i, t in mirror.live.items() if i >= aligned.start}
+        await _retract(scope, aligned, gone)
+        if scope.paused:
+            await _pass_over(scope, session_id, head[aligned.start :])
+            new: dict[int, Message] = {}
+        else:
+            new = _messages(scope, session_id, mirror, head, aligned, gone)
+            if new:
+                await scope.write(list(new.values()))
+        ids = [*aligned.ids, *([None] * (len(head) - aligned.start))]
+        for place, message in new.items():
+            ids[place] = message.id
+        mirror.seen, mirror.ids = head, ids
+        if len(head) < len(history) and not mirror.live.get(len(head)):
+            mirror.live[len(head)] = now()
+        return list(new.values())
+
+
+async def import_memo(scope: Scope, session_id: str, text: str) -> Message:
+    """Take over a memo of an earlier handler, once, as a message of its own."""
+    async with scope.journal_lock:
+        await scope.ready()
+        content = scope.services.select(text).text
+        message_id = imported_id(scope, session_id, text)
+        known = scope.index.messages.get(message_id)
+        if known is not None:
+            return known
+        message = Message(
+            id=message_id,
+            user_id=scope.user_id,
+            space=scope.space,
+            session_id=session_id,
+            role="system",
+            content=content,
+            event_type=IMPORTED_MEMO,
+            sequence=scope.next_sequence(),
+        )
+        await scope.write([message])
+        return message
+
+
+def imported_id(scope: Scope, session_id: str, text: str) -> str:
+    """Return the id that a memo has once it was taken over."""
+    content = scope.services.select(text).text
+    return scope.services.ids.of("msg", scope.key, session_id, IMPORTED_MEMO, content)
+
+
+async def add(scope: Scope, session_id: str, messages: Sequence[Message]) -> list[Message]:
+    """Store messages that the application gives; noise and empty ones are left out.
+
+    With an id, or with a timestamp, a message that comes again lands on itself.
+    """
+    async with scope.journal_lock:
+        await scope.ready()
+        placed: list[Message] = []
+        times: dict[str, int] = {}
+        call = Mirror().nonce
+        for message in messages:
+            if is_noise(message.event_type, message.content):
+                scope.dropped["noise"] += 1
+                continue
+            stored = _placed(scope, session_id, message, call, times)
+            placed.append(scope.index.messages.get(stored.id, stored))
+        fresh = [m for m in placed if m.id not in scope.index.messages]
+        if fresh:
+            await scope.write(list({m.id: m for m in fresh}.values()))
+        return placed
+
+
+def _placed(
+    scope: Scope, session_id: str, message: Message, call: str, times: dict[str, int]
+) -> Message:
+    """Give a message its id, its place and its owner, and take out what must not be kept."""
+    content = scope.services.select(message.content).text
+    when = message.timestamp.isoformat() if message.timestamp else call
+    told = [session_id, message.role, message.speaker, message.event_type, content, when]
+    once = scope.services.ids.of("msg", scope.key, *told)
+    times[once] = times.get(once, 0) + 1
+    own = message.id or scope.services.ids.of("msg", scope.key, *told, str(times[once]))
+    return message.model_copy(
+        update={
+            "id": own,
+            "user_id": scope.user_id,
+            "space": scope.space,
+            "session_id": session_id,
+            "content": content,
+            "speaker": scope.services.select(message.speaker).text,
+            "status": "pending",
+            "attempts": 0,
+            "sequence": scope.next_sequence(),
+        }
+    )
+
+
+def _stored(scope: Scope, session_id: str) -> list[tuple[str, Said]]:
+    return [(m.id, Said(m.role, m.content)) for m in scope.messages_of(session_id)]
+
+
+def _form(scope: Scope, session_id: str) -> StoredForm:
+    return StoredForm(
+        form=lambda s: Said(s.role, scope.services.select(s.text).text),
+        passed_over=lambda s: _skip_id(scope, session_id, s) in scope.passed_over,
+    )
+
+
+def _skip_id(scope: Scope, session_id: str, message: Said) -> str:
+    return scope.services.ids.of("skip", scope.key, session_id, message.role, message.text)
+
+
+async def _pass_over(scope: Scope, session_id: str, messages: Sequence[Said]) -> None:
+    """While memory is paused keep no text, only a keyed hash, so that it is not taken up later."""
+    form = _form(scope, session_id).form
+    ids = {_skip_id(scope, session_id, form(m)) for m in messages} - scope.passed_over
+    if ids:
+        await scope.write_flags([flag_row("skip", skip_id) for skip_id in sorted(ids)])
+        scope.passed_over |= ids
+
+
+async def _retract(scope: Scope, aligned: Aligned, gone: set[int]) -> None:
+    """Take back a failed attempt that was stored before its good twin came."""
+    places = [i for i in sorted(gone) if i < aligned.start and aligned.ids[i] is not None]
+    ids = [i for i in (aligned.ids[place] for place in places) if i is not None]
+    ids = [i for i in ids if (m := scope.index.messages.get(i)) and m.status != "processed"]
+    if ids:
+        await scope.delete("message", ids)
+    for place in places:
+        if aligned.ids[place] in ids:
+            aligned.ids[place] = None
+
+
+def _messages(
+    scope: Scope,
+    session_id: str,
+    mirror: Mirror,
+    head: Sequence[Said],
+    aligned: Aligned,
+    gone: set[int],
+) -> dict[int, Message]:
+    """Make the new messages, each chained to the one before it."""
+    before = next((i for i in reversed(aligned.ids) if i is not None), "")
+    new: dict[int, Message] = {}
+    for place in range(aligned.start, len(head)):
+        message = head[place]
+        if place in gone or is_noise("message", message.text):
+            continue
+        content = scope.services.select(message.text).text
+        before = scope.services.ids.of(
+            "msg", scope.key, session_id, mirror.nonce, before, message.role, content
+        )
+        new[place] = Message(
+            id=before,
+            user_id=scope.user_id,
+            space=scope.space,
+            session_id=session_id,
+            role=message.role,
+            content=content,
+            timestamp=_moment(mirror, head, place),
+            sequence=scope.next_sequence(),
+        )
+    return new
+
+
+def _moment(mirror: Mirror, head: Sequence[Said], place: int) -> datetime | None:
+    """Say when a message came, where it was seen to come; restored history has no time."""
+    if place in mirror.live:
+        return mirror.live[place]
+    asked = mirror.live.get(place - 1)
+    return now() if asked is not None and head[place].role != "user" else None

@@ -1,0 +1,299 @@
+"""New Facts against known ones: which is the same, which takes the place of another (pure)."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from difflib import SequenceMatcher
+
+from agently_gumem.records import Fact
+from agently_gumem.remember import dates, numerals
+from agently_gumem.remember import specifics as sp
+from agently_gumem.text import CJK, fold, is_chinese, words
+
+# From here on two facts are about the same thing: with the bundled embedder it found 29 of 30
+# duplicates and no unrelated pair.
+RELATED_SIMILARITY = 0.61
+# From this share of equal words on, two sentences are one frame with something changed in it.
+_FRAME = 0.5
+
+_NEGATION = re.compile(
+    r"\b(?:not|no|never|without|cannot|dislikes?|hates?|avoids?|refuses?|stop(?:s|ped)?|quit|"
+    r"cancel\w*|isnt|dont|doesnt|neither|nor)\b|n['’]t\b|不|没|别(?!人)|无(?!人机)|讨厌|拒绝|避免|取消|停止"
+)
+_NO_NEGATION = re.compile(
+    r"\bno (?:more|less|later) than\b|\bnot only\b"
+    r"|不(?:超过|多于|少于|高于|低于|仅|但|错|同|过|断|久)|没错"
+)
+_RELATIVES: dict[str, str] = {
+    word: code
+    for code, line in {
+        "sister": "sister sisters 姐姐 妹妹 姐妹", "brother": "brother brothers 哥哥 弟弟 兄弟",
+        "mother": "mother mom mum 母亲 妈妈", "father": "father dad 父亲 爸爸",
+        "parents": "parents 父母", "wife": "wife 妻子 老婆 太太", "husband": "husband 丈夫 老公",
+        "daughter": "daughter daughters 女儿","son": "son sons 儿子",
+        "child": "child kids children 孩子",
+        "nephew": "nephew 侄子 外甥", "niece": "niece 侄女", "friend": "friend friends 朋友",
+        "boss": "manager boss 经理 领导 老板 上司", "colleague": "colleague colleagues 同事",
+        "partner": "partner girlfriend boyfriend 女朋友 男朋友 对象",
+        "in-law": "岳母 岳父 婆婆 公公",
+        "grandparent": "grandmother grandma grandfather grandpa 奶奶 爷爷 外婆 外公",
+    }.items()
+    for word in line.split()
+}  # fmt: skip
+_RELATIVE_CJK = re.compile(
+    "|".join(sorted((word for word in _RELATIVES if CJK.match(word)), key=len, reverse=True))
+)
+_CHINESE_RUN = re.compile(f"[{numerals.CHINESE}]+")
+_CALLED = re.compile("(?:名叫|叫做|叫|名字是)([\u4e00-\u9fff]{2,3})")
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A grounded Fact with the model's verdicts on the candidates that it was shown."""
+
+    ref: str
+    fact: Fact
+    same_as: str = ""
+    replaces: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Reconciled:
+    """What to write, and what became of each proposal."""
+
+    facts: tuple[Fact, ...]
+    """Every record that changed or is new, in its last state, one per id."""
+    new: tuple[str, ...]
+    superseded: tuple[str, ...]
+    by_ref: Mapping[str, str]
+    """Reference of a proposal -> id of the Fact that it ended in."""
+    refused: Mapping[str, str]
+    """Reference of a proposal -> why a verdict of it did not count."""
+
+
+def reconcile(
+    proposals: Iterable[Proposal],
+    known: Mapping[str, Fact],
+    candidates: Mapping[str, Fact],
+    similarity: Mapping[tuple[str, str], float],
+    now: datetime,
+) -> Reconciled:
+    """Bring proposals, in their order, into what is known.
+
+    Args:
+        proposals: New Facts.
+        known: All Facts of the user by id, whatever their validity.
+        candidates: Reference (k1, k2, ...) -> the known Fact that the model was shown.
+        similarity: (proposal ref, candidate ref) -> cosine, where it is known.
+        now: The moment of the change.
+
+    Returns:
+        What to write. A Fact is only ever added, joined or deprecated, never deleted.
+    """
+    state = _State({**{f.id: f for f in candidates.values()}, **known}, candidates, similarity, now)
+    for fact in state.live.values():
+        state.remember_text(fact)
+    for proposal in proposals:
+        state.by_ref[proposal.ref] = state.take(proposal)
+    return Reconciled(
+        facts=tuple(state.live[i] for i in state.changed),
+        new=tuple(state.new),
+        superseded=tuple(state.superseded),
+        by_ref=state.by_ref,
+        refused=state.refused,
+    )
+
+
+def differs(a: str, b: str) -> str:
+    """Tell what forbids that two texts say the same: number, date, negation, subject, name, or "".
+
+    No embedder tells a duplicate from a near miss; a rule that keeps two Facts apart loses
+    nothing, one that merges them does.
+    """
+    if fold(a) == fold(b):
+        return ""
+    one, other = dates.normal(a), dates.normal(b)
+    checks = (
+        ("number", _numbers(one) != _numbers(other) or sp.identifiers(a) != sp.identifiers(b)),
+        ("date", _dates_differ(one, other)),
+        ("negation", _negated(one) != _negated(other)),
+        ("subject", _relatives(one) != _relatives(other)),
+        ("name", _names_differ(one, other) or _one_change(one, other)),
+    )
+    return next((reason for reason, forbids in checks if forbids), "")
+
+
+@dataclass
+class _State:
+    live: dict[str, Fact]
+    candidates: Mapping[str, Fact]
+    similarity: Mapping[tuple[str, str], float]
+    now: datetime
+    texts: dict[tuple[str, str], list[str]] = field(
+        default_factory=dict[tuple[str, str], list[str]]
+    )
+    changed: dict[str, None] = field(default_factory=dict[str, None])
+    new: list[str] = field(default_factory=list[str])
+    superseded: list[str] = field(default_factory=list[str])
+    by_ref: dict[str, str] = field(default_factory=dict[str, str])
+    refused: dict[str, str] = field(default_factory=dict[str, str])
+
+    def remember_text(self, fact: Fact) -> None:
+        self.texts.setdefault(_key(fact), []).append(fact.id)
+
+    def write(self, fact: Fact) -> None:
+        self.live[fact.id] = fact
+        self.changed[fact.id] = None
+
+    def take(self, proposal: Proposal) -> str:
+        """Place one proposal; give the id of the Fact that it ended in."""
+        fact = proposal.fact
+        equals = [self.live[i] for i in self.texts.get(_key(fact), [])]
+        present = next((f for f in equals if f.validity == "active"), None)
+        if present is None and fact.id in self.live:
+            return fact.id  # the same text from the same source again: what was decided stands
+        target = present or self._same(proposal)
+        if target is not None:
+            self._join(target.id, fact)
+        else:
+            self._add(fact, equals)
+        ended = target.id if target else fact.id
+        for ref in proposal.replaces:
+            self._replace(proposal, ref, ended)
+        return ended
+
+    def _same(self, proposal: Proposal) -> Fact | None:
+        if not proposal.same_as or proposal.same_as in proposal.replaces:
+            return None
+        target, reason = self._candidate(proposal, proposal.same_as)
+        if target is not None and not reason:
+            reason = differs(proposal.fact.content, target.content)
+        if reason:
+            self.refused.setdefault(proposal.ref, reason)
+            return None
+        return target
+
+    def _candidate(self, proposal: Proposal, ref: str) -> tuple[Fact | None, str]:
+        """Find the present state of a candidate, and why a verdict on it can't count."""
+        shown = self.candidates.get(ref)
+        if shown is None:
+            return None, "unknown"
+        target = self.live[shown.id]
+        if target.validity != "active":
+            return target, "inactive"
+        return target, "" if fold(target.subject) == fold(proposal.fact.subject) else "subject"
+
+    def _join(self, target: str, fact: Fact) -> None:
+        known = self.live[target]
+        sources = [*dict.fromkeys([*known.source_message_ids, *fact.source_message_ids])]
+        sessions = [*dict.fromkeys([*known.session_ids, *fact.session_ids])]
+        if (sources, sessions) != (known.source_message_ids, known.session_ids):
+            joined = {"source_message_ids": sources, "session_ids": sessions}
+            self.write(known.model_copy(update={**joined, "updated_at": self.now}))
+
+    def _add(self, fact: Fact, equals: list[Fact]) -> None:
+        """Add a Fact; said before and given up since, it takes the place of what stands now."""
+        self.write(fact)
+        self.new.append(fact.id)
+        self.remember_text(fact)
+        for former in equals:
+            end = self._active_end(former)
+            if end is not None and end.id != fact.id:
+                self._supersede(end, fact.id)
+
+    def _active_end(self, fact: Fact) -> Fact | None:
+        seen: set[str] = set()
+        while fact.validity == "deprecated" and fact.id not in seen:
+            seen.add(fact.id)
+            following = self.live.get(fact.superseded_by)
+            if following is None:
+                return None
+            fact = following
+        return fact if fact.validity == "active" else None
+
+    def _replace(self, proposal: Proposal, ref: str, successor: str) -> None:
+        target, reason = self._candidate(proposal, ref)
+        if target is not None and not reason and target.id == successor:
+            return
+        if target is not None and not reason and not self._related(proposal, ref, target):
+            reason = "unrelated"
+        if target is None or reason:
+            if target is None or target.superseded_by != successor:
+                self.refused.setdefault(proposal.ref, reason)
+            return
+        self._supersede(target, successor)
+
+    def _related(self, proposal: Proposal, ref: str, target: Fact) -> bool:
+        """Ask for something in common: a true Fact is not retired by an unrelated one."""
+        mine = proposal.fact
+        if mine.topic and fold(mine.topic) == fold(target.topic):
+            return True
+        if self.similarity.get((proposal.ref, ref), 0.0) >= RELATED_SIMILARITY:
+            return True
+        return bool(
+            set(sp.terms(mine.content, [mine.subject]))
+            & set(sp.terms(target.content, [mine.subject]))
+        )
+
+    def _supersede(self, target: Fact, successor: str) -> None:
+        since = self.live[successor].valid_from or self.now
+        gone = {"validity": "deprecated", "valid_to": since, "superseded_by": successor}
+        self.write(target.model_copy(update={**gone, "updated_at": self.now}))
+        self.superseded.append(target.id)
+
+
+def _key(fact: Fact) -> tuple[str, str]:
+    return fold(fact.content).rstrip(".。!！ "), fold(fact.subject)
+
+
+def _numbers(plain: str) -> set[frozenset[object]]:
+    return {frozenset(readings) for readings in numerals.claimed(sp.without_dates(plain))}
+
+
+def _dates_differ(a: str, b: str) -> bool:
+    mine, theirs = ([m for _, m in numerals.clocks(text)] for text in (a, b))
+    if len(mine) != len(theirs) or any(not any(m & t for t in theirs) for m in mine):
+        return True
+    written = [{day for _, day in dates.written(text) if day.month or day.year} for text in (a, b)]
+    return written[0] != written[1] or dates.weekdays(a) != dates.weekdays(b)
+
+
+def _negated(plain: str) -> bool:
+    return _NEGATION.search(_NO_NEGATION.sub(" ", plain.lower())) is not None
+
+
+def _relatives(plain: str) -> set[str]:
+    found = {*re.findall(r"[a-z]+", plain.lower()), *_RELATIVE_CJK.findall(plain)}
+    return {_RELATIVES[word] for word in found if word in _RELATIVES}
+
+
+def _names_differ(a: str, b: str) -> bool:
+    """Compare names; across two scripts only what both write the same can be compared."""
+    mine, theirs = ({fold(n).removesuffix("'s") for n in sp.names(text)} for text in (a, b))
+    if is_chinese(a) != is_chinese(b):
+        return not ((mine & theirs) or _numbers(a))
+    pairs = [tuple(set(p.findall(text)) for text in (a, b)) for p in (sp.PLACE, _CALLED)]
+    return mine != theirs or any(x and y and x != y for x, y in pairs)
+
+
+def _one_change(a: str, b: str) -> bool:
+    """Tell whether one sentence is the other with some words changed, added or left out.
+
+    A paraphrase rebuilds the sentence; a changed word in the same frame tells another thing
+    ("the report by Friday", "the slides by Friday").
+    """
+    one, other = _units(a), _units(b)
+    codes = SequenceMatcher(None, one, other, autojunk=False).get_opcodes()
+    changes = [code for code in codes if code[0] != "equal"]
+    equal = sum(code[2] - code[1] for code in codes if code[0] == "equal")
+    if len({code[0] for code in changes}) != 1 or equal < _FRAME * min(len(one), len(other)):
+        return False
+    pieces = ["".join(one[i:j]) + " " + "".join(other[k:m]) for _, i, j, k, m in changes]
+    return any(words(piece) for piece in pieces)
+
+
+def _units(text: str) -> list[str]:
+    """Split into words and single CJK characters; 五 and 5 are the same."""
+    text = _CHINESE_RUN.sub(lambda m: str(numerals.number_word(m.group()) or m.group()), fold(text))
+    return re.findall(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+", text)

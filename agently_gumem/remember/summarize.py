@@ -1,0 +1,151 @@
+"""Summarize: a Topic's Facts -> its Summary, when enough is new; and Topics that are one."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from agently_gumem.prompts import SameTopic, SummarizeAnswer, SummaryDraft, TopicFacts
+from agently_gumem.records import EventTime, Fact, Summary, Topic, now
+from agently_gumem.remember.ground import holds
+from agently_gumem.rows import Kept
+from agently_gumem.scope import Scope
+from agently_gumem.text import fold
+
+FACTS_A_TOPIC = 40
+TOPICS_A_REQUEST = 5
+
+
+@dataclass(frozen=True)
+class Due:
+    """A Topic with enough new Facts, and the Summary that it has so far."""
+
+    topic: Topic
+    facts: Sequence[Fact]
+    previous: Summary | None
+
+
+def due(
+    topics: Iterable[Topic], facts: Iterable[Fact], summaries: Iterable[Summary], enough: int
+) -> list[Due]:
+    """Find the Topics whose active Facts hold enough that no active Summary tells (pure)."""
+    by_topic: dict[str, list[Fact]] = {}
+    for fact in facts:
+        if fact.validity == "active":
+            by_topic.setdefault(fold(fact.topic), []).append(fact)
+    current = {fold(s.topic): s for s in summaries if s.validity == "active"}
+    found: list[Due] = []
+    for topic in topics:
+        held = by_topic.get(fold(topic.name), [])
+        previous = current.get(fold(topic.name))
+        told = set(previous.source_facts) if previous else set[str]()
+        if sum(fact.id not in told for fact in held) >= enough:
+            found.append(Due(topic, held[-FACTS_A_TOPIC:], previous))
+    return found[:TOPICS_A_REQUEST]
+
+
+async def summarize(scope: Scope, agent: Any | None) -> list[Summary]:
+    """Write the Summaries that are due, in one request and one write; none is due: no request.
+
+    Raises:
+        ModelError: There was no valid answer; Facts and memo are stored already.
+        StoreError: Nothing was written.
+    """
+    index = scope.index
+    waiting = due(
+        index.topics.values(),
+        index.facts.values(),
+        index.summaries.values(),
+        scope.services.limits.summary_after,
+    )
+    if not waiting:
+        return []
+    refs: dict[str, Fact] = {}
+    shown: list[TopicFacts] = []
+    for entry in waiting:
+        own = {f"k{len(refs) + i}": fact for i, fact in enumerate(entry.facts, 1)}
+        refs.update(own)
+        previous = entry.previous.content if entry.previous else ""
+        shown.append(TopicFacts(entry.topic.name, own, previous))
+    names = [t.name for t in index.topics.values()][: 3 * scope.services.limits.topics]
+    prompt = scope.services.prompts.summarize(shown, names)
+    answer = cast(SummarizeAnswer, await scope.services.model.ask(prompt, scope.user_id, agent))
+    made, records = _records(scope, waiting, refs, answer)
+    merged, gone = _merge_topics(scope, answer.same_topics)
+    latest = {record.id: record for record in [*merged, *records]}
+    await scope.write(list(latest.values()))
+    await scope.delete("topic", gone)
+    return made
+
+
+def _records(
+    scope: Scope, waiting: Sequence[Due], refs: Mapping[str, Fact], answer: SummarizeAnswer
+) -> tuple[list[Summary], list[Kept]]:
+    made: list[Summary] = []
+    records: list[Kept] = []
+    by_name = {fold(entry.topic.name): entry for entry in waiting}
+    for draft in answer.summaries:
+        entry = by_name.get(fold(draft.topic))
+        own = {f.id for f in entry.facts} if entry else set[str]()
+        facts = [refs[r] for r in dict.fromkeys(draft.facts) if r in refs and refs[r].id in own]
+        if entry is None or not facts:
+            scope.dropped["summary_reference"] += 1
+        elif not holds(draft.content, [f.content for f in facts]).ok:
+            scope.dropped["summary_ungrounded"] += 1
+        else:
+            made.append(_summary(scope, entry, draft, facts))
+            records.append(made[-1])
+            if entry.previous is not None and entry.previous.id != made[-1].id:
+                retired = {"validity": "deprecated", "updated_at": now()}
+                records.append(entry.previous.model_copy(update=retired))
+            by_name.pop(fold(draft.topic))
+    return made, records
+
+
+def _summary(scope: Scope, entry: Due, draft: SummaryDraft, facts: Sequence[Fact]) -> Summary:
+    moment = now()
+    sources = {i for f in facts for i in f.source_message_ids}
+    messages = [m for i in sources if (m := scope.index.messages.get(i)) is not None]
+    times = [m.timestamp for m in messages if m.timestamp is not None]
+    content = scope.services.select(draft.content.strip()).text
+    ids = [f.id for f in facts]
+    return Summary(
+        id=scope.services.ids.of("sum", scope.key, fold(entry.topic.name), content, *sorted(ids)),
+        user_id=scope.user_id,
+        space=scope.space,
+        content=content,
+        topic=entry.topic.name,
+        source_facts=ids,
+        confidence=min(max(draft.confidence, 0.0), 1.0, *(f.confidence for f in facts)),
+        time=EventTime(event_start=min(times, default=None), event_end=max(times, default=None)),
+        labels=[x for x in dict.fromkeys(draft.labels) if x],
+        entities=[x for x in dict.fromkeys(draft.entities) if x],
+        evidence=[{"layer": "fact", "id": f.id} for f in facts]
+        + [
+            {"layer": "action", "id": m.id, "event_type": m.event_type}
+            for m in sorted(messages, key=lambda m: m.sequence)
+            if m.event_type != "message"
+        ],
+        anchors={k: v for m in messages for k, v in m.anchors.items()},
+        created_at=moment,
+        updated_at=moment,
+    )
+
+
+def _merge_topics(scope: Scope, pairs: Sequence[SameTopic]) -> tuple[list[Kept], list[str]]:
+    """Make one Topic of two that the model says are one; their Facts and Summaries follow."""
+    records: list[Kept] = []
+    gone: list[str] = []
+    topics = {fold(t.name): t for t in scope.index.topics.values()}
+    for pair in pairs:
+        keep, other = topics.get(fold(pair.keep)), topics.pop(fold(pair.other), None)
+        if keep is None or other is None or keep.id == other.id:
+            continue
+        aliases = dict.fromkeys([*keep.aliases, other.name, *other.aliases])
+        keep = keep.model_copy(update={"aliases": list(aliases), "updated_at": now()})
+        topics[fold(keep.name)] = keep
+        records.append(keep)
+        gone.append(other.id)
+        for record in [*scope.index.facts.values(), *scope.index.summaries.values()]:
+            if fold(record.topic) == fold(other.name):
+                records.append(record.model_copy(update={"topic": keep.name}))
+    return records, gone

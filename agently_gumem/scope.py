@@ -1,0 +1,265 @@
+"""One user's memory in this process: its records, derived from the store and kept current.
+
+A `Scope` is touched on the worker's loop only. What is written goes to the store first and to the
+index after it, in one order; what is read was loaded in one call.
+"""
+
+import asyncio
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agently_gumem.config import Limits
+from agently_gumem.embedder import Embedder
+from agently_gumem.ids import Ids
+from agently_gumem.memo_schema import MemoSchema
+from agently_gumem.model import Model
+from agently_gumem.prompts import Prompts
+from agently_gumem.recall.index import UserIndex
+from agently_gumem.records import MemoState, Message, now
+from agently_gumem.remember.select import Selector
+from agently_gumem.rows import Kept, flag_row, from_row, text_of, to_row
+from agently_gumem.store import Row, ScopedStore, Store
+from agently_gumem.worker import Worker
+
+WAITING = ("pending", "chunked")
+
+
+@dataclass(frozen=True)
+class Services:
+    """What every scope of a GUMem shares."""
+
+    store: Store
+    embedder: Embedder
+    worker: Worker
+    model: Model
+    prompts: Prompts
+    schema: MemoSchema
+    limits: Limits
+    select: Selector
+    count_tokens: Callable[[str], int]
+
+    @property
+    def ids(self) -> Ids:
+        """The store's ids."""
+        return self.store.ids
+
+
+@dataclass
+class Troubles:
+    """What went wrong last, and how often: for `status()`."""
+
+    counts: Counter[str] = field(default_factory=lambda: Counter[str]())
+    last: dict[str, str] | None = None
+
+    def note(self, what: str, error: BaseException) -> None:
+        """Keep the kind of a failure, never its text, which may quote the user."""
+        self.counts[what] += 1
+        self.last = {"what": what, "error": type(error).__name__, "at": now().isoformat()}
+
+
+@dataclass
+class Backoff:
+    """After a failed digest the next attempt waits 2, 4, ... 32 turns."""
+
+    failures: int = 0
+    turns_left: int = 0
+
+    def failed(self) -> None:
+        """Wait longer."""
+        self.failures += 1
+        self.turns_left = min(2**self.failures, 32)
+
+    def succeeded(self) -> None:
+        """Wait no more."""
+        self.failures = self.turns_left = 0
+
+    def turn(self) -> None:
+        """Count a turn of the user."""
+        self.turns_left = max(0, self.turns_left - 1)
+
+
+class Scope:
+    """One user and space: records, memo, flags, and the locks that order their changes."""
+
+    def __init__(self, services: Services, user_id: str, space: str) -> None:
+        self.services = services
+        self.user_id = user_id
+        self.space = space
+        self.rows: ScopedStore = services.store.scope(user_id, space)
+        self.index = UserIndex(services.embedder.dimension)
+        self.memo: MemoState | None = None
+        self.paused = False
+        self.marks: set[str] = set()
+        self.passed_over: set[str] = set()
+        self.left_out = 0
+        """Processed turns that the index leaves out, past its limit."""
+        self.dropped: Counter[str] = Counter()
+        self.troubles = Troubles()
+        self.digest_lock = asyncio.Lock()
+        self.journal_lock = asyncio.Lock()
+        self.backoff = Backoff()
+        self.leftover: frozenset[str] = frozenset()
+        """Messages that waited already when the user was loaded: an earlier process left them."""
+        self.is_open: Callable[[str], bool] = lambda _session_id: False
+        self.in_use = 0
+        self.guard = threading.Lock()
+        """Held while the index changes, and while a recall reads it in the pool."""
+        self._load_lock = asyncio.Lock()
+        self._revision: Mapping[str, Any] | None = None
+        self._sequence = 0
+
+    @property
+    def key(self) -> str:
+        """The scope as one keyed value."""
+        return self.rows.key
+
+    async def ready(self) -> "Scope":
+        """Load the user where that is not done, or where another process wrote since.
+
+        Raises:
+            StoreError: The store can't be read.
+        """
+        async with self._load_lock:
+            thread = self.services.worker.thread
+            revision = await thread(self.rows.revision) if self._revision != {} else {}
+            if self._revision is None or revision != self._revision:
+                rows = await thread(self.rows.load)
+                await thread(self._take, rows)
+                self._revision = revision
+        return self
+
+    def next_sequence(self) -> int:
+        """Give the next place in the order of the user's messages."""
+        self._sequence += 1
+        return self._sequence
+
+    def messages_of(self, session_id: str) -> list[Message]:
+        """List the messages of a session, in their order."""
+        return [m for m in self.index.messages.values() if m.session_id == session_id]
+
+    def waiting(self, session_id: str | None = None) -> list[Message]:
+        """List messages that wait for a digest, in their order; of one session or of all."""
+        return [
+            m
+            for m in self.index.messages.values()
+            if m.status in WAITING and session_id in (None, m.session_id)
+        ]
+
+    async def write(self, records: Sequence[Kept | MemoState], flags: Sequence[Row] = ()) -> None:
+        """Write records in one call, then bring the index up to them.
+
+        Raises:
+            StoreError: Nothing was written.
+        """
+        vectors = await self._vectors(records)
+        rows = [to_row(r, v) for r, v in zip(records, vectors, strict=True)]
+        await self.services.worker.thread(self.rows.write, [*rows, *flags])
+        kept = [
+            (r, v)
+            for r, v in zip(records, vectors, strict=True)
+            if not isinstance(r, MemoState)
+        ]
+        with self.guard:
+            self.index.put([r for r, _ in kept], [v for _, v in kept])
+        for record in records:
+            if isinstance(record, MemoState):
+                self.memo = record
+
+    async def write_flags(self, flags: Sequence[Row]) -> None:
+        """Write rows that only say something."""
+        await self.services.worker.thread(self.rows.write, flags)
+
+    async def delete(self, layer: str, ids: Sequence[str]) -> None:
+        """Delete records of one layer that nothing rests on."""
+        if not ids:
+            return
+        await self.services.worker.thread(self.rows.delete, layer, ids)
+        with self.guard:
+            self.index.drop(ids)
+
+    async def mark(self, mark_id: str, name: str) -> None:
+        """Remember that a stage was marked, for every process."""
+        await self.write_flags([flag_row("mark", mark_id, stage=name)])
+        self.marks.add(mark_id)
+
+    async def set_paused(self, paused: bool) -> None:
+        """Turn the user's memory off or on, in the store, for every process."""
+        await self.write_flags([flag_row("state", "state", paused=paused)])
+        self.paused = paused
+
+    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Embed in the pool."""
+        return await self.services.worker.thread(self.services.embedder.embed, list(texts))
+
+    async def _vectors(
+        self, records: Sequence[Kept | MemoState]
+    ) -> list[NDArray[np.float32] | None]:
+        """Embed what is new or says something else; take the rest from the index."""
+        out: list[NDArray[np.float32] | None] = []
+        fresh: list[tuple[int, str]] = []
+        for place, record in enumerate(records):
+            out.append(None)
+            if isinstance(record, MemoState):
+                continue
+            held = self.index.get(record.id)
+            if held is not None and text_of(held) == text_of(record):
+                out[place] = self.index.vector(record.id)
+            else:
+                fresh.append((place, text_of(record)))
+        if fresh:
+            matrix = await self.embed([text for _, text in fresh])
+            for (place, _), vector in zip(fresh, matrix, strict=True):
+                out[place] = vector
+        return out
+
+    def _take(self, rows: list[Row]) -> None:
+        """Build the index anew from the rows of one load."""
+        index = UserIndex(self.services.embedder.dimension)
+        memo: MemoState | None = None
+        pairs: list[tuple[Kept, NDArray[np.float32] | None]] = []
+        self.paused = False
+        for row in rows:
+            record = from_row(row)
+            if isinstance(record, MemoState):
+                memo = record
+            elif record is not None:
+                pairs.append((record, row.vector))
+            else:
+                self._take_flag(row)
+        pairs, self.left_out = _within(pairs, self.services.limits.index_records)
+        pairs.sort(key=lambda p: p[0].sequence if isinstance(p[0], Message) else 0)
+        index.put([r for r, _ in pairs], [v for _, v in pairs])
+        self._sequence = max((m.sequence for m in index.messages.values()), default=0)
+        self.memo, self.index = memo, index
+        self.leftover = frozenset(m.id for m in self.waiting())
+
+    def _take_flag(self, row: Row) -> None:
+        if row.layer == "state":
+            self.paused = bool(json.loads(row.document).get("paused"))
+        elif row.layer == "mark":
+            self.marks.add(row.id)
+        elif row.layer == "skip":
+            self.passed_over.add(row.id)
+
+
+def _within(
+    pairs: list[tuple[Kept, NDArray[np.float32] | None]], limit: int
+) -> tuple[list[tuple[Kept, NDArray[np.float32] | None]], int]:
+    """Leave out the oldest processed turns of a user past the limit of an index."""
+    over = len(pairs) - limit
+    if over <= 0:
+        return pairs, 0
+    processed = sorted(
+        (r.sequence, r.id)
+        for r, _ in pairs
+        if isinstance(r, Message) and r.status == "processed"
+    )
+    gone = {record_id for _, record_id in processed[:over]}
+    return [p for p in pairs if p[0].id not in gone], len(gone)

@@ -1,0 +1,604 @@
+"""One Agently session of one user: its two handlers, its triggers, its stage marks."""
+
+import asyncio
+import hashlib
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol, TypeVar
+
+from agently_gumem.config import RecallConfig
+from agently_gumem.engine import Engine, checked_name, switched_off
+from agently_gumem.errors import ConfigError
+from agently_gumem.query import Asked, memo_text
+from agently_gumem.records import MemoryContext, Message, now
+from agently_gumem.remember import journal as journaling
+from agently_gumem.remember.align import Mirror, Said, said
+from agently_gumem.remember.digest import DigestReport, Job, digest, waiting_ids
+from agently_gumem.scope import Scope
+from agently_gumem.triggers import Idle, Trigger, TriggerState, Window, as_trigger, parts, window_of
+from agently_gumem.user import UserMemory
+from agently_gumem.worker import Worker, awaitable, blocking
+
+_log = logging.getLogger("agently_gumem")
+R = TypeVar("R")
+
+# Says, in the session's own settings (which are saved with it), which memo is ours.
+MARK = "gumem_memo"
+Handled = tuple[None, list[Any] | None, Any]
+NOTHING: Handled = (None, None, None)
+
+
+@dataclass(frozen=True)
+class SessionOptions:
+    """How a session remembers; checked once, by `make`."""
+
+    when: Trigger
+    window: Window
+    strategy: str
+    wait: float
+    remember: bool
+    session_memo: Literal["text", "dict"]
+
+    @classmethod
+    def make(
+        cls,
+        *,
+        when: Callable[[TriggerState], bool],
+        keep: int = 4,
+        strategy: str = "compress_with_memo",
+        wait: float = 2.0,
+        remember: bool = True,
+        session_memo: str = "text",
+    ) -> "SessionOptions":
+        """Check and complete the options.
+
+        Raises:
+            ConfigError: One of them is wrong.
+        """
+        trigger = as_trigger(when)
+        checked_name(strategy, "strategy")
+        if not isinstance(wait, int | float) or isinstance(wait, bool) or wait < 0:
+            raise ConfigError(f"wait={wait!r} takes seconds, 0 or more")
+        if session_memo == "dict":
+            return cls(trigger, window_of(trigger, keep), strategy, wait, remember, "dict")
+        if session_memo == "text":
+            return cls(trigger, window_of(trigger, keep), strategy, wait, remember, "text")
+        raise ConfigError(f'session_memo={session_memo!r} is neither "text" nor "dict"')
+
+
+class HostSide(Protocol):
+    """What a session asks of the agent that it runs on."""
+
+    @property
+    def agent(self) -> Any:
+        """The agent, whose settings the memory's own requests inherit."""
+        ...
+
+    def overlapping(self) -> str:
+        """Say why nothing of the present turns may be read or kept; empty where it may."""
+        ...
+
+    def turn_ended(self) -> None:
+        """Note that a turn was answered."""
+        ...
+
+    def window_of(self, memory: "MemorySession") -> Sequence[Any]:
+        """Return the window of the Agently session that it serves."""
+        ...
+
+    def history_of(self, memory: "MemorySession") -> tuple[Any, Sequence[Any]] | None:
+        """Return its session settings and full context, where the session is known."""
+        ...
+
+
+def fingerprint(memo: Any) -> str:
+    """Tell memos apart without keeping their text."""
+    text = json.dumps(memo, ensure_ascii=False, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def is_ours(memo: Any, session_settings: Any) -> bool:
+    """Tell whether a session's memo was written by us, also in another process."""
+    return memo is not None and session_settings.get(MARK) == fingerprint(memo)
+
+
+class MemorySession:
+    """One session's memory; made by `GUMem.session` or by an attached agent.
+
+    `analysis_handler` and `execution_handler` have Agently's signatures. No exception of theirs
+    reaches the turn: it is logged, emitted as an event, and in `status()`.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        user: UserMemory,
+        session_id: str,
+        options: SessionOptions,
+        host: HostSide | None = None,
+    ) -> None:
+        self._engine = engine
+        self.user = user
+        self.user_id = user.user_id
+        self.space = user.space
+        self.session_id = checked_name(session_id, "session_id")
+        self.options = options
+        self.host = host
+        self.ended = False
+        self.executes = False
+        """Our execution handler runs for it; else memo and window are somebody else's."""
+        self._detached = False
+        self._bound: Any = None
+        self._mirror = Mirror()
+        self._task: asyncio.Task[DigestReport] | None = None
+        self._waited: asyncio.Task[DigestReport] | None = None
+        self._analysed = False
+        self._looked_back = False
+        self._last_report: DigestReport | None = None
+        engine.sessions.add(self)
+
+    @property
+    def worker(self) -> Worker:
+        """Where its methods run."""
+        return self._engine.worker
+
+    @property
+    def active(self) -> bool:
+        """Whether it reads and writes at all."""
+        return self.options.remember and not self._detached and not switched_off()
+
+    @property
+    def memo(self) -> dict[str, Any]:
+        """The user's memo, as plain data of the developer's schema."""
+        return self.user.memo
+
+    # -- Agently's handlers ----------------------------------------------------------------------
+
+    async def analysis_handler(
+        self, full_context: Any, context_window: Any, memo: Any, session_settings: Any
+    ) -> str | None:
+        """Journal what is new, and name our strategy where a digest or a cut is due."""
+        if not self.active:
+            return None
+        return await self.guarded(
+            "analysis",
+            self.worker.arun(self._analyse, full_context, context_window, memo, session_settings),
+            None,
+        )
+
+    async def execution_handler(
+        self, full_context: Any, context_window: Any, memo: Any, session_settings: Any
+    ) -> Handled:
+        """Digest, and return `(None, kept window, memo)`; None leaves a part as it is."""
+        if not self.active:
+            return NOTHING
+        return await self.guarded(
+            "execution",
+            self.worker.arun(self._execute, full_context, context_window, memo, session_settings),
+            NOTHING,
+        )
+
+    async def guarded(self, what: str, work: Awaitable[R], otherwise: R) -> R:
+        """Await our own work inside a turn: the turn goes on whatever happens in it."""
+        try:
+            return await work
+        except Exception as error:  # noqa: BLE001  # the border to the user's turn
+            await self.failed(what, error)
+            return otherwise
+
+    async def failed(self, what: str, error: Exception) -> None:
+        """Log a failure, emit it, and keep it for `status()`; by its kind, never its text."""
+        _log.warning("memory %s failed: %s", what, type(error).__name__)
+        _log.debug("memory %s failed", what, exc_info=error)
+        self._engine.troubles.note(what, error)
+        await self._engine.tell(
+            "error", {"what": what, "error": type(error).__name__}, warning=True
+        )
+
+    async def _analyse(self, full: Any, window: Any, memo: Any, settings: Any) -> str | None:
+        mirror = self._mirror_of(settings)
+        answered = bool(full) and said(full[-1]).role != "user"
+        if self._overlaps(mirror, full, answered):
+            return None
+        async with self._use() as scope:
+            new = await journaling.journal(scope, self.session_id, mirror, full)
+            if not answered:
+                return None
+            self._counted(scope, new)
+            await self._look_back(scope)
+            state = await self._state(scope, window)
+            started = await self._asked(state) and self._start(scope) is not None
+            self._analysed = True
+            cut = self.options.window.cut(*await self._measured(window)) > 0
+            due = started or cut or self._memo_is_new(scope, memo, settings)
+        return self.options.strategy if due else None
+
+    async def _execute(self, full: Any, window: Any, memo: Any, settings: Any) -> Handled:
+        mirror = self._mirror_of(settings)
+        alone, self._analysed = not self._analysed, False
+        if self._overlaps(mirror, full, alone):
+            return NOTHING
+        self.executes = True
+        async with self._use() as scope:
+            if alone:
+                self._counted(scope, await journaling.journal(scope, self.session_id, mirror, full))
+                await self._look_back(scope)
+            if memo is not None and memo not in ("", {}) and not is_ours(memo, settings):
+                await journaling.import_memo(scope, self.session_id, _as_text(memo))
+            if alone:
+                self._start(scope)
+            await self._wait()
+            written = await self._session_memo(scope, full)
+        # Read after the wait: a turn that overlaps may have added to the window meanwhile.
+        kept = await self._kept(mirror, window)
+        if written is not None:
+            settings.set(MARK, fingerprint(written))
+        return None, kept, written
+
+    # -- for the application ---------------------------------------------------------------------
+
+    async def _mark_stage(
+        self, name: str, *, key: str | None = None, outcome: Mapping[str, Any] | None = None
+    ) -> bool:
+        """Say that a stage of a workflow has ended; a trigger on it decides at once.
+
+        Args:
+            name: The stage.
+            key: Marks once: a second mark with the same key does nothing, also in another process.
+            outcome: What the stage decided; kept as a message of its own.
+
+        Returns:
+            Whether it was marked now. A digest that fails does not fail the stage.
+
+        Raises:
+            ConfigError: `name` or `key` is no text.
+        """
+        checked_name(name, "name")
+        if key is not None:
+            checked_name(key, "key")
+        if not self.active:
+            return False
+        return await self.guarded("mark_stage", self._marked(name, key, outcome), False)
+
+    async def _marked(self, name: str, key: str | None, outcome: Mapping[str, Any] | None) -> bool:
+        async with self._use() as scope:
+            mark = scope.services.ids.of("mark", scope.key, self.session_id, key or "")
+            if key is not None and mark in scope.marks:
+                return False
+            await self._journal_now(scope)
+            if outcome is not None:
+                text = f"{name}: {json.dumps(dict(outcome), ensure_ascii=False, default=str)}"
+                said_so = Message(
+                    role="system", content=text, event_type="stage", timestamp=now(), page=name
+                )
+                await journaling.add(scope, self.session_id, [said_so])
+            if key is not None:
+                await scope.mark(mark, name)
+            state = await self._state(scope, self.host.window_of(self) if self.host else ())
+            if await self._asked(replace(state, stage=name)):
+                self._start(scope, force=True)
+        await self._wait()
+        return True
+
+    async def _digest(self) -> DigestReport:
+        """Turn what waits of this session into Facts, Summaries and memo now.
+
+        Raises:
+            ModelError: The model failed; what was not written waits for the next digest.
+            StoreError: The store failed; the same holds.
+        """
+        if not self.active:
+            return DigestReport()
+        async with self._use() as scope:
+            await self._journal_now(scope)
+            agent = self.host.agent if self.host else None
+            self._last_report = await digest(scope, Job(self.session_id, agent=agent))
+            scope.backoff.succeeded()
+            return self._last_report
+
+    async def _flush(self, timeout: float | None = None) -> bool:
+        """Wait for digests of this session that are under way; tell whether they ended."""
+        if self._task is None or self._task.done():
+            return True
+        done, _ = await asyncio.wait({self._task}, timeout=timeout)
+        return bool(done)
+
+    async def _recall(self, query: str, **config: Any) -> MemoryContext:
+        """Recall what a question needs; what stands in this session's window is left out.
+
+        Args:
+            query: The question.
+            config: Fields of RecallConfig.
+
+        Raises:
+            ConfigError: A field does not exist, or its value is wrong.
+            StoreError: The store can't be read.
+        """
+        asked = self.user.config(config or None)
+        return await self.context_for(query, self.host.window_of(self) if self.host else (), asked)
+
+    async def context_for(
+        self, query: str, window: Sequence[Any], config: RecallConfig
+    ) -> MemoryContext:
+        """Recall for a question beside a window, on the worker's loop."""
+        if not self.active:
+            return MemoryContext(query=query)
+        return await self.user.recall(Asked(query, config, self.session_id, list(window)))
+
+    async def _end(self) -> None:
+        """Note that the session was deactivated, switched away from, or closed."""
+        if self.ended or not self.active:
+            return
+        self.ended = True
+        async with self._use() as scope:
+            await self._journal_now(scope)
+            state = replace(await self._state(scope, ()), ended=True)
+            if await self._asked(state):
+                self._start(scope, force=True)
+
+    async def _status(self) -> dict[str, Any]:
+        """Say how this session's memory stands: counts, reasons, never a user's text."""
+        told: dict[str, Any] = {**self.ref(), "active": self.active, "limits": self._limits()}
+        if self.host is not None and (why := self.host.overlapping()):
+            told["overlapping"] = why
+        if not self.active:
+            return told
+        async with self._use() as scope:
+            own = scope.messages_of(self.session_id)
+            running = self._task is not None and not self._task.done()
+            return {
+                **told,
+                "paused": scope.paused,
+                "messages": len(own),
+                "pending": sum(m.status in ("pending", "chunked") for m in own),
+                "failed": [m.id for m in own if m.status == "failed"],
+                "facts": sum(f.validity == "active" for f in scope.index.facts.values()),
+                "digest_running": running,
+                "last_digest": self._last_report.payload() if self._last_report else None,
+                "next_attempt_in_turns": scope.backoff.turns_left,
+                "dropped": dict(scope.dropped),
+                "errors": dict(scope.troubles.counts),
+                "last_error": scope.troubles.last or self._engine.troubles.last,
+                "left_out_of_index": scope.left_out,
+            }
+
+    def ref(self) -> dict[str, str]:
+        """Return what names it, for `GUMem.open`; plain data that can be saved."""
+        return {"user_id": self.user_id, "space": self.space, "session_id": self.session_id}
+
+    def detach(self) -> None:
+        """Stop reading and writing; handlers that are still registered do nothing."""
+        self._detached = True
+
+    mark_stage, async_mark_stage = blocking(_mark_stage), awaitable(_mark_stage)
+    digest, async_digest = blocking(_digest), awaitable(_digest)
+    flush, async_flush = blocking(_flush), awaitable(_flush)
+    recall, async_recall = blocking(_recall), awaitable(_recall)
+    end, async_end = blocking(_end), awaitable(_end)
+    status, async_status = blocking(_status), awaitable(_status)
+
+    # -- what the host tells ---------------------------------------------------------------------
+
+    def saw_request(self, session_settings: Any, length: int) -> None:
+        """Note that a question is on its way: its message will come at place `length`."""
+        self.ended = False
+        self._mirror_of(session_settings).live.setdefault(length, now())
+
+    async def note_end(self) -> None:
+        """Note on the worker's loop that the agent left the session; never raises."""
+        await self.guarded("end", self._end(), None)
+
+    async def has_imported(self, memo: Any) -> bool:
+        """Tell whether a memo of another handler was taken over already."""
+        async with self._use() as scope:
+            return journaling.imported_id(scope, self.session_id, _as_text(memo)) in (
+                scope.index.messages
+            )
+
+    async def look_back(self) -> None:
+        """Start to digest what an earlier process left of this user."""
+        async with self._use() as scope:
+            await self._look_back(scope)
+
+    # -- decisions -------------------------------------------------------------------------------
+
+    def _use(self) -> Any:
+        return self._engine.use(self.user_id, self.space)
+
+    def _mirror_of(self, session_settings: Any) -> Mirror:
+        """Return the mirror of the Session object that these settings belong to."""
+        if self._bound is not session_settings:
+            self._bound, self._mirror = session_settings, Mirror()
+        return self._mirror
+
+    def _overlaps(self, mirror: Mirror, full: Any, answered: bool) -> bool:
+        """Pass over a history into which another user's turn may have come."""
+        if self.host is None:
+            return False
+        if not self.host.overlapping():
+            if answered:
+                self.host.turn_ended()
+            return False
+        mirror.seen = [said(m) for m in list(full)]
+        mirror.ids = [None] * len(mirror.seen)
+        mirror.live.clear()
+        if answered:
+            self.host.turn_ended()
+        return True
+
+    def _counted(self, scope: Scope, new: Sequence[Message]) -> None:
+        """Count a turn and put off the idle digest."""
+        if not new:
+            return
+        scope.backoff.turn()
+        minutes = [p.minutes for p in parts(self.options.when) if isinstance(p, Idle)]
+        key = (self.user_id, self.space, self.session_id)
+        if (timer := self._engine.timers.pop(key, None)) is not None:
+            timer.cancel()
+        if minutes:
+            loop = asyncio.get_running_loop()
+            self._engine.timers[key] = loop.call_later(
+                min(minutes) * 60, lambda: self.worker.spawn(self._idle(min(minutes)))
+            )
+
+    async def _idle(self, minutes: float) -> None:
+        async def work() -> None:
+            async with self._use() as scope:
+                state = replace(await self._state(scope, ()), idle_minutes=minutes)
+                if await self._asked(state):
+                    self._start(scope, force=True)
+
+        if self.active:
+            await self.guarded("idle", work(), None)
+
+    async def _look_back(self, scope: Scope) -> None:
+        """Once: digest what an earlier process left pending in sessions that nobody has open."""
+        if self._looked_back:
+            return
+        self._looked_back = True
+        left = scope.leftover & waiting_ids(scope, self.session_id)
+        own = {m.id for m in scope.messages_of(self.session_id)}
+        scope.leftover = frozenset()
+        if left - own and not scope.paused:
+            self._spawn(scope, Job(ids=frozenset(left - own), agent=self._agent()))
+
+    def _agent(self) -> Any | None:
+        return self.host.agent if self.host is not None else None
+
+    async def _state(self, scope: Scope, window: Sequence[Any]) -> TriggerState:
+        roles, sizes = await self._measured(window)
+        waiting = scope.waiting(self.session_id)
+        return TriggerState(
+            messages=len(roles),
+            chars=sum(c for c, _ in sizes),
+            tokens=sum(t for _, t in sizes),
+            turns=sum(m.role == "assistant" for m in waiting),
+            pending=len(waiting),
+            session_id=self.session_id,
+        )
+
+    async def _measured(self, window: Sequence[Any]) -> tuple[list[str], list[tuple[int, int]]]:
+        count = self._engine.services.count_tokens
+        shown = [said(m) for m in list(window)]
+
+        def measure() -> list[tuple[int, int]]:
+            return [(len(s.text), count(s.text)) for s in shown]
+
+        return [s.role for s in shown], await self.worker.thread(measure)
+
+    async def _asked(self, state: TriggerState) -> bool:
+        """Ask the trigger in the pool: a function of the application never runs on our loop."""
+        try:
+            return await self.worker.thread(self.options.when, state)
+        except Exception as error:  # noqa: BLE001  # the application's own function
+            await self.failed("trigger", error)
+            return False
+
+    def _start(self, scope: Scope, *, force: bool = False) -> "asyncio.Task[DigestReport] | None":
+        """Start a digest of what waits now; one that runs already is not doubled."""
+        if scope.paused:
+            return None
+        running = self._task if self._task is not None and not self._task.done() else None
+        if not force and (running is not None or scope.backoff.turns_left > 0):
+            return running
+        ids = waiting_ids(scope, self.session_id)
+        if not ids:
+            return running
+        self._task = self._spawn(scope, Job(ids=ids, agent=self._agent()))
+        return self._task
+
+    def _spawn(self, scope: Scope, job: Job) -> "asyncio.Task[DigestReport]":
+        scope.in_use += 1
+        task = self.worker.spawn(self._run(scope, job))
+        self._engine.digests.add(task)
+
+        def over(done: "asyncio.Task[DigestReport]") -> None:
+            scope.in_use -= 1
+            self._engine.digests.discard(done)
+
+        task.add_done_callback(over)
+        return task
+
+    async def _run(self, scope: Scope, job: Job) -> DigestReport:
+        """Digest behind the turn; a failure is kept, told, and tried again later."""
+        try:
+            report = await digest(scope, job)
+        except Exception as error:  # noqa: BLE001  # nobody waits for a background task's error
+            scope.backoff.failed()
+            scope.troubles.note("digest", error)
+            report = DigestReport(error=type(error).__name__)
+            self._last_report = report
+            _log.warning("digest failed (%s), its messages wait", report.error)
+            _log.debug("digest failed", exc_info=error)
+            told = {"session_id": self.session_id, "error": report.error}
+            await self._engine.tell("digest_failed", told, warning=True)
+            return report
+        scope.backoff.succeeded()
+        self._last_report = report
+        await self._engine.tell("digested", {"session_id": self.session_id, **report.payload()})
+        return report
+
+    async def _wait(self) -> None:
+        """Wait for the digest at most `wait` seconds, and for the same one only once."""
+        task = self._task
+        if task is None or task.done() or task is self._waited or not self.options.wait:
+            return
+        self._waited = task
+        await asyncio.wait({task}, timeout=self.options.wait)
+
+    async def _journal_now(self, scope: Scope) -> None:
+        """Journal what the session holds at this moment, where it is known."""
+        if self.host is None or self.host.overlapping():
+            return
+        known = self.host.history_of(self)
+        if known is not None:
+            settings, full = known
+            await journaling.journal(scope, self.session_id, self._mirror_of(settings), full)
+
+    async def _kept(self, mirror: Mirror, window: Sequence[Any]) -> list[Any] | None:
+        """Cut the window, only by what the store has confirmed."""
+        roles, sizes = await self._measured(window)
+        held = list(window)
+        cut = self.options.window.cut(roles, sizes)
+        confirmed: set[Said] = set(mirror.seen or ())
+        if not cut or not all(said(m) in confirmed for m in held[:cut]):
+            return None
+        return held[cut:]
+
+    async def _session_memo(self, scope: Scope, full: Sequence[Any]) -> Any:
+        """Return what Agently holds between requests; None leaves it as it is."""
+        if self.options.session_memo == "dict":
+            value = scope.services.schema.fitting(scope.memo.value) if scope.memo else {}
+            return value or None
+        if self.host is None:
+            # Nothing replaces the section at each request, so it is this question's own context.
+            asked = next((s.text for s in map(said, reversed(list(full))) if s.role == "user"), "")
+            context = await self.context_for(asked, (), self.user.config(None))
+            return context.formatted_context or None
+        return memo_text(scope, self._engine.recall.memo_tokens) or None
+
+    def _memo_is_new(self, scope: Scope, memo: Any, settings: Any) -> bool:
+        """Tell whether a digest behind the turn changed what Agently holds."""
+        if self.host is None or not (self.executes or is_ours(memo, settings)):
+            return False
+        if self.options.session_memo == "dict":
+            value = scope.services.schema.fitting(scope.memo.value) if scope.memo else {}
+            return bool(value) and value != memo
+        text = memo_text(scope, self._engine.recall.memo_tokens)
+        return bool(text) and text != memo
+
+    def _limits(self) -> list[str]:
+        if self.host is not None:
+            return []
+        return [
+            "no agent: the request carries the memo of the last digest, not each question's own "
+            "context; give agent= to GUMem.session",
+            'no agent: session.input_keys is not set; set it to ["input"] on the agent',
+        ]
+
+
+def _as_text(memo: Any) -> str:
+    """Bring a memo of an earlier handler to text."""
+    return memo if isinstance(memo, str) else json.dumps(memo, ensure_ascii=False, default=str)

@@ -1,0 +1,328 @@
+"""Chroma, and nothing else: rows of one user and space, read whole and written at once."""
+
+import contextlib
+import json
+import os
+import secrets
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agently_gumem.errors import ConfigError, EmbedderMismatch, GUMemError, StoreError
+from agently_gumem.ids import Ids
+
+SCHEMA_VERSION = 1
+MAX_SHARDS = 999
+# A row that has no vector of its own (memo, state, revision) carries zeros.
+VECTOR_LAYERS = frozenset({"message", "fact", "summary", "topic"})
+_HNSW = {"hnsw": {"space": "ip", "sync_threshold": 50, "batch_size": 50}}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One record as it is kept: its layer, id, JSON text, promoted fields and vector."""
+
+    layer: str
+    id: str
+    document: str
+    fields: Mapping[str, str | int | float]
+    """Scalars that can be filtered on: session_id, status, validity, time, sequence."""
+    vector: NDArray[np.float32] | None = None
+
+
+# Every promoted field is written every time: Chroma's upsert merges metadata, and a field that a
+# new row did not name would keep its old value.
+_NEUTRAL: dict[str, str | int | float] = {
+    "session_id": "",
+    "status": "",
+    "validity": "",
+    "time": 0.0,
+    "sequence": 0,
+}
+
+
+@contextlib.contextmanager
+def _chroma(what: str) -> Iterator[None]:
+    """Turn what Chroma raises (InternalError, ValueError, httpx errors, ...) into StoreError."""
+    try:
+        yield
+    except GUMemError:
+        raise
+    except Exception as error:  # noqa: BLE001  # Chroma has no common root of errors
+        raise StoreError(f"Chroma could not {what}: {type(error).__name__}: {error}") from error
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A Chroma client, its kind ("embedded", "memory" or "server"), and whether it is ours."""
+
+    client: Any
+    kind: str
+    owned: bool
+
+
+def open_client(path: str | os.PathLike[str] | None, client: Any) -> Opened:
+    """Open a folder, take a client that is open, or open a database in memory.
+
+    Raises:
+        ConfigError: Both were given, or `path` is a file.
+        StoreError: Chroma can't open the path.
+    """
+    if path is not None and client is not None:
+        raise ConfigError("give path= or client=, not both")
+    if client is not None:
+        api = str(getattr(client.get_settings(), "chroma_api_impl", ""))
+        return Opened(client, "server" if "fastapi" in api else "embedded", owned=False)
+    import chromadb  # noqa: PLC0415  # 0.5 s and more: never at import of the package
+    from chromadb.config import Settings  # noqa: PLC0415
+
+    settings = Settings(anonymized_telemetry=False)
+    if path is None:
+        return Opened(chromadb.EphemeralClient(settings=settings), "memory", owned=True)
+    folder = Path(path)
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"path={str(path)!r} is a file; a store is a folder")
+    with _chroma(f"open {str(path)!r}"):
+        return Opened(
+            chromadb.PersistentClient(str(folder), settings=settings), "embedded", owned=True
+        )
+
+
+class Store:
+    """The collections of one namespace: one for each shard, and one for what holds for all.
+
+    Args:
+        opened: A client, as `open_client` gives it.
+        namespace: Prefix of the collections' names.
+        shards: Collections to spread users over; counts only when the store is made.
+        embedder: Name of the embedder, recorded in the store.
+        dimension: Length of its vectors.
+
+    Raises:
+        EmbedderMismatch: The store was made with another embedder, dimension or schema.
+    """
+
+    def __init__(
+        self,
+        opened: Opened,
+        *,
+        namespace: str,
+        shards: int,
+        embedder: str,
+        dimension: int,
+    ) -> None:
+        if not isinstance(shards, int) or not 1 <= shards <= MAX_SHARDS:
+            raise ConfigError(f"shards={shards!r} takes a whole number from 1 to {MAX_SHARDS}")
+        client, kind = opened.client, opened.kind
+        self._client = client
+        self._owned = opened.owned
+        self.kind = kind
+        # All in-memory clients of a process share one database: each store has names of its own.
+        self._namespace = namespace if kind != "memory" else f"{namespace}-{uuid.uuid4().hex[:12]}"
+        self._dimension = dimension
+        self._writer = secrets.token_hex(6)
+        self._raised = 0
+        self._collections: dict[int, Any] = {}
+        self._root = self._collection("root", dimension_of_its_own=True)
+        made = self._make_root(shards, embedder, dimension)
+        self.shards = int(made["shards"])
+        self.ids = Ids(bytes.fromhex(made["key"]))
+        with _chroma("say its largest batch"):
+            self._batch = int(client.get_max_batch_size())
+
+    @property
+    def shared(self) -> bool:
+        """Whether other processes write to it too."""
+        return self.kind == "server"
+
+    def scope(self, user_id: str, space: str) -> "ScopedStore":
+        """Return the part of one user and space; there is no other way to read or write."""
+        return ScopedStore(self, user_id, space)
+
+    def pending(self) -> list[tuple[str, str]]:
+        """List the users and spaces that have messages waiting for a digest."""
+        found: dict[tuple[str, str], None] = {}
+        waiting = {
+            "$and": [
+                {"layer": {"$eq": "message"}},
+                {"status": {"$in": ["pending", "chunked"]}},
+            ]
+        }
+        for shard in range(self.shards):
+            with _chroma("list what is pending"):
+                got = self.collection(shard).get(where=waiting, include=["metadatas"])
+            for fields in got["metadatas"] or []:
+                found[(str(fields["user_id"]), str(fields["space"]))] = None
+        return list(found)
+
+    def close(self) -> None:
+        """Let go of a database that was opened here; a caller's own client stays open.
+
+        What was in memory is deleted: its database lives as long as the process does.
+        """
+        if self.kind == "memory":
+            for name in ["root", *(f"{shard:03d}" for shard in self._collections)]:
+                with _chroma(f"delete {name}"):
+                    self._client.delete_collection(f"{self._namespace}-{name}")
+        self._collections.clear()
+        if self._owned:
+            self._client.close()
+
+    def collection(self, shard: int) -> Any:
+        """Return the collection of a shard, made at first use."""
+        if shard not in self._collections:
+            self._collections[shard] = self._collection(f"{shard:03d}")
+        return self._collections[shard]
+
+    def shard_of(self, user_id: str) -> int:
+        """Return the user's shard: a stable hash, the same in every process."""
+        return int.from_bytes(sha256(user_id.encode()).digest()[:8], "big") % self.shards
+
+    def write(self, shard: int, rows: Sequence[tuple[str, Row, dict[str, Any]]]) -> None:
+        """Upsert rows in one call, or in Chroma's largest batches where they are more."""
+        collection = self.collection(shard)
+        zeros = np.zeros(self._dimension, dtype=np.float32)
+        for start in range(0, len(rows), self._batch):
+            part = rows[start : start + self._batch]
+            with _chroma("write"):
+                collection.upsert(
+                    ids=[row_id for row_id, _, _ in part],
+                    embeddings=[zeros if r.vector is None else r.vector for _, r, _ in part],
+                    documents=[r.document for _, r, _ in part],
+                    metadatas=[fields for _, _, fields in part],
+                )
+
+    def revision_fields(self) -> dict[str, Any]:
+        """Raise this writer's counter, for the row that tells other processes."""
+        self._raised += 1
+        return {f"w_{self._writer}": self._raised}
+
+    def own_key(self) -> str:
+        """Return the name of this writer's counter."""
+        return f"w_{self._writer}"
+
+    def _collection(self, name: str, *, dimension_of_its_own: bool = False) -> Any:
+        with _chroma(f"open the collection {self._namespace}-{name}"):
+            return self._client.get_or_create_collection(
+                f"{self._namespace}-{name}",
+                embedding_function=None,
+                **({} if dimension_of_its_own else {"configuration": _HNSW}),
+            )
+
+    def _make_root(self, shards: int, embedder: str, dimension: int) -> dict[str, Any]:
+        wanted = {
+            "schema": SCHEMA_VERSION,
+            "embedder": embedder,
+            "dimension": dimension,
+            "shards": shards,
+            "key": secrets.token_hex(32),
+        }
+        with _chroma("read the store's root"):
+            # `add` of an id that exists is silent and keeps the first: all racers agree.
+            self._root.add(ids=["root"], embeddings=[[0.0]], documents=[json.dumps(wanted)])
+            got = self._root.get(ids=["root"], include=["documents"])
+            found: dict[str, Any] = json.loads(got["documents"][0])
+        for what in ("schema", "embedder", "dimension"):
+            if found[what] != wanted[what]:
+                raise EmbedderMismatch(
+                    f"this store was made with {what} {found[what]!r}, not {wanted[what]!r}: "
+                    "open it with the same embedder, or make a new store and add the messages anew"
+                )
+        return found
+
+
+@dataclass(frozen=True)
+class ScopedStore:
+    """The rows of one user and space."""
+
+    store: Store
+    user_id: str
+    space: str
+
+    @property
+    def key(self) -> str:
+        """The scope as one keyed value, on which every read filters."""
+        return self.store.ids.of("scope", self.user_id, self.space)
+
+    @property
+    def shard(self) -> int:
+        """Its collection."""
+        return self.store.shard_of(self.user_id)
+
+    def load(self) -> list[Row]:
+        """Read every row of the scope, with vectors."""
+        with _chroma("read a user"):
+            got = self.store.collection(self.shard).get(
+                where={"scope": {"$eq": self.key}},
+                include=["documents", "metadatas", "embeddings"],
+            )
+        return [
+            Row(
+                layer=str(fields["layer"]),
+                id=str(fields["record_id"]),
+                document=document,
+                fields=fields,
+                vector=np.asarray(vector, dtype=np.float32)
+                if fields["layer"] in VECTOR_LAYERS
+                else None,
+            )
+            for document, fields, vector in zip(
+                got["documents"], got["metadatas"], got["embeddings"], strict=True
+            )
+        ]
+
+    def write(self, rows: Sequence[Row]) -> None:
+        """Write rows at once: whole or not at all, up to Chroma's largest batch."""
+        if not rows:
+            return
+        ready = [(self._row_id(row.layer, row.id), row, self._fields(row)) for row in rows]
+        if self.store.shared:
+            ready.append(self._revision_row())
+        self.store.write(self.shard, ready)
+
+    def delete(self, layer: str, ids: Sequence[str]) -> None:
+        """Delete rows of one layer by their records' ids."""
+        if not ids:
+            return
+        with _chroma("delete"):
+            self.store.collection(self.shard).delete(ids=[self._row_id(layer, i) for i in ids])
+        if self.store.shared:
+            self.store.write(self.shard, [self._revision_row()])
+
+    def revision(self) -> dict[str, Any]:
+        """Read what other writers raised; empty on a store that one process owns."""
+        if not self.store.shared:
+            return {}
+        with _chroma("read a revision"):
+            got = self.store.collection(self.shard).get(
+                ids=[self._row_id("revision", "")], include=["metadatas"]
+            )
+        found = dict((got["metadatas"] or [{}])[0]) if got["ids"] else {}
+        own = self.store.own_key()
+        return {k: v for k, v in found.items() if k.startswith("w_") and k != own}
+
+    def _row_id(self, layer: str, record_id: str) -> str:
+        return self.store.ids.of("row", self.key, layer, record_id)
+
+    def _fields(self, row: Row) -> dict[str, Any]:
+        return {
+            **_NEUTRAL,
+            **row.fields,
+            "scope": self.key,
+            "layer": row.layer,
+            "record_id": row.id,
+            "user_id": self.user_id,
+            "space": self.space,
+        }
+
+    def _revision_row(self) -> tuple[str, Row, dict[str, Any]]:
+        row = Row("revision", "", "{}", {})
+        fields = {**self._fields(row), **self.store.revision_fields()}
+        # A row of its own scope, so that no load of the user reads it as a record.
+        return self._row_id("revision", ""), row, {**fields, "scope": f"revision-{self.key}"}

@@ -1,0 +1,170 @@
+"""The words by which a statement about the speaker is told from all else, in two languages."""
+
+import re
+
+
+def _any(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern that is written over several lines."""
+    return re.compile("".join(line.strip() for line in pattern.splitlines()), re.IGNORECASE)
+
+
+PERSONS = (
+    "friend|colleague|neighbou?r|boss|manager|brother|sister|mother|father|mom|mum|dad|wife|"
+    "husband|partner|girlfriend|boyfriend|son|daughter|cousin|uncle|aunt|roommate|teammate"
+)
+PERSONS_ZH = (
+    "朋友|同事|邻居|老板|领导|妈妈|爸爸|妈|爸|"
+    "哥哥?|姐姐?|弟弟?|妹妹?|老婆|老公|妻子|丈夫|儿子|女儿|室友|同学"
+)
+WEEKDAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
+
+# A sentence with one of these says nothing about the speaker as such.
+NOT_MEANT = _any(
+    rf"""^if\b(?!.*\bask\b)|\bif i (were|was|had|could|won)\b|^(suppose|imagine|let us say
+    |what if|say i)\b
+    |\bi wish\b|\b(he|she|they|someone|somebody|people|everyone|{PERSONS}) (said|says|told
+    |claims?)\b
+    |^(?!i\b)\w+ (said|says|told me|claims)\b|\baccording to\b|^["“‘「『]|\b(said|says|wrote):"""
+)
+NOT_MEANT_ZH = _any(
+    r"""如果|假如|要是|假设|倘若|万一|(他|她|他们|她们|有人|人家|朋友|老板|同事|妈妈?|爸爸?|老师|网上)说
+    |据说|听说|俗话说|^[“"「『]"""
+)
+JOKE = _any(
+    r"\b(just kidding|only kidding|kidding|joking|just a joke|jk)\b|开玩笑|逗你|骗你的|说笑"
+)
+OTHERS = _any(
+    rf"""\bmy (?:\w+ )?(?:{PERSONS})(?:'s \w+)? (?!(?:'s )?(?:name|birthday)\b|is (?:called
+    |named)\b)\w+"""
+)
+OTHERS_ZH = _any(rf"^我(的)?(一个|那个)?({PERSONS_ZH})(?!.{{0,2}}(叫|生日|名字))")
+QUESTION = _any(
+    r"""^(what|how|why|when|where|who|which|whose|can|could|would|will|should|shall|do|does|did
+    |is|are
+    |was|were|am|have|has|may|might) (you|i|we|it|there|the|this|that|they|my|your|he|she)\b
+    |^(what|how|why|who|which)\b"""
+)
+QUESTION_ZH = _any(
+    r"""(吗|呢|么)$|^(什么|怎么|为什么|哪|请问|有没有|能不能|可不可以|是否|多少|谁|你(能|可以|会|觉得|知道))
+    |(是什么|怎么样|多少钱|哪里|哪个|哪些|还记得|记不记得)"""
+)
+CORRECTION = _any(
+    r"""\b(actually|correction|no longer|any ?more|instead|not true|changed|i was wrong|i meant
+    |rather than
+    |from now on|these days)\b|\bnow\b|\bnot\b.{1,40}\bbut\b|, not\b|^no,
+    |其实|改成|改为|换成|不是.{1,20}(而)?是|现在|更正|不再|不对|说错了|记错了|已经不"""
+)
+HEDGE = _any(
+    r"""\b(maybe|perhaps|probably|possibly|might|i think|i guess|i suppose|i believe|not sure)\b
+    |也许|(?<!不)可能(?!性)|大概(?!\s*\d)|好像|或许|说不定|估计|我觉得|我猜|我想可能"""
+)
+CONFIRM = _any(
+    r"""^\W*(yes|yeah|yep|right|correct|exactly|that is (right|correct|true)|indeed|sure is)\b
+    |^\W*(对的?|是的|没错|正确|嗯，?对|是这样)(?=[，,。.！!\s]|$)"""
+)
+
+SMALL_TALK = _any(
+    r"""^i (see|understand|agree|know|guess so|mean|wonder|think so|hope|wish|appreciate|told
+    |said|asked
+    |forgot|got it|have (a|another|one more) (question|request)|need (your |some )?(help|advice)
+    |(want|would like) (to (know|ask|see|hear)|you|a (recommendation|suggestion)|some (help|advice))
+    |do not (know|care|mind|understand|get it|think)|did not (mean|say|ask|know)
+    |can not (believe|tell|remember|wait)
+    |am (fine|ok|okay|good|great|well|ready|back|here|done|sorry|glad|happy|curious|wondering
+    |asking|not sure
+    |just (saying|asking|kidding|curious)|joking|kidding))\b"""
+)
+SMALL_TALK_ZH = _any(
+    r"""^(谢谢|多谢|感谢|你好|您好|好的|好吧|行|嗯|哈|再见|没问题|知道了|明白|早上好|晚上好|辛苦)
+    |^我(也)?(知道|明白|看看|想想|想问|想知道|想了解|不知道|不确定|不明白|同意|理解|懂|说|问|很好|没事|回来了)
+    |^(请问|请(您|你)?(稍|推荐|告诉|帮|介绍|解释|列|翻译|总结|说|看|查|问|继续)|不要紧|不用谢|不用了|不客气|帮我|给我|别急|别担心)"""
+)
+ONE_TIME = _any(
+    r"""^(please )?(do not (worry|be|forget|mention)|never mind|keep (going|up|it up)|use (it
+    |this|that)\b
+    |please (tell|show|give|recommend|help|find|summari[sz]e|explain|list|translate|check|wait
+    |write|look|continue|go|suggest|let)\b)"""
+)
+IMPERATIVE = _any(
+    r"""^(please\b|call me|always|never|use|keep|do not|avoid|from now on|remember( that)? i
+    |no (?!,)\w+ (on|after|before|in|during)\b
+    |(answer|reply|respond|write|speak|talk|address)( to)?( me)? (in|with|as|briefly)\b)"""
+)
+IMPERATIVE_ZH = _any(
+    r"^(叫我|称呼我|请|不要|别|以后|每次|用|总是|永远|务必|记得|记住|一律|始终|尽量|回答|最好|千万|可以叫我)"
+)
+FORBIDS = _any(r"\b(never|do not|no|avoid|must)\b|不要|别|禁止|千万|不能|必须|务必|绝不")
+LIMIT = _any(
+    r"""\b(must|never|can ?not|allerg\w*|vegetarian|vegan|halal|kosher|gluten|lactose|budget
+    |at most|below|under \D{0,3}\d
+    |no more than|maximum|only (eat|drink|use|have|accept|work|fly|take)|have to|not allowed
+    |unable to|do not (eat|drink|fly|drive)
+    |within \D{0,3}\d|up to \D{0,3}\d)\b
+    |预算|不能|必须|不要|以内|以下|不超过|最多|至少|过敏|只能|只(吃|喝|要|用|接受|在)|别|禁止|千万|绝不|从不|不吃|不喝|素食|吃素|忌口|不可以"""
+)
+PLAN = _any(
+    rf"""\b(will|going to|plan(s|ning)? (to|on|for)|tomorrow|next (week|month|year|{WEEKDAYS})
+    |booked|intend|about to|tonight|in \d+ (days|weeks)
+    |am (flying|travell?ing|moving|visiting|leaving|arranging|organi[sz]ing|preparing
+    |looking for|training for|saving for)
+    |(want|would like|need) to (buy|visit|learn|travel|go|book|get|find|move|try))\b
+    |打算|计划|准备|下周|下个?月|明天|后天|要去|会去|订了|预订|预定|想买|想去|想学|正在|在找|想找"""
+)
+LIKING = _any(
+    r"""\b(like|love|prefer|enjoy|hate|dislike|adore|favou?rite|fond of|fan of|would rather
+    |can not stand|detest|want)\b
+    |喜欢|偏好|偏爱|热爱|讨厌|最爱|爱(吃|喝|看|听|玩|用|穿|好)|想要|希望|最好|宁愿|习惯|受不了|钟爱|倾向|默认|爱(?!人|心|情)"""
+)
+IDENTITY = _any(
+    r"""^my .+ (is|are) |^i am (an? |from |called |named |the |\d+ years|in |based|married|single)
+    |^i (live|work|study|teach|come from|was born|grew up|moved|speak|have|own)\b|^(born|based) in
+    |^我(?:现在|目前|已经|其实)?(叫|是|姓|住|来自|出生|搬|有|家|今年)|^我在.+(工作|上班|上学|读书|住)|^我的.+(是|叫|有)|^(今年)?\d+岁"""
+)
+ABOUT_ME = _any(
+    r"^(?!.*\byou\b)(.{0,40}\b)?(i|my)\b|^(on|in|at|since|until|after|before|every)\b.*\b(i|my)\b"
+)
+HEADLESS = _any(
+    r"""^(?!(he|she|they|it|you|this|that|there|your|his|her)\b)(.*\b(budget|must|can ?not
+    |never|at most|maximum|allergic|defaults? to)\b
+    |no \w+ (on|after|before|in)\b)"""
+)
+NOT_ME_ZH = _any(r"^(你|您|他|她|它|这|那|大家|人们|有些人|咱)")
+HABIT_ZH = _any(r"^(主要|平时|一般|经常|通常|每天|每周|常)")
+
+LEAD = _any(
+    r"""^(?:(?:well|also|and|but|so|oh|ok|okay|hi|hello|hey|thanks|thank you|by the way|sorry
+    |no|yes|yeah|actually|correction|besides|anyway
+    |plus|then|because)\b[\s,:!-]*)+
+    |^(?:其实|另外|还有|对了|更正|不对|嗯|哦|那么|然后|而且|并且|但是|不过|但|所以|因为|你好|您好|谢谢|是的|对的?|没错|不是的?|啊)+[\s，,：:、!！]*"""
+)
+HEDGE_LEAD = _any(
+    r"""^(?:maybe|perhaps|probably|possibly|i (?:think|guess|suppose
+    |believe)(?: that)?)\b[\s,]*|^(?:我觉得|我猜|也许|或许|可能|说不定)[，,]?"""
+)
+
+EVENTS: dict[str, tuple[str, str, str]] = {
+    "filter": ("筛选", "filtered", "behavior"),
+    "save": ("收藏", "saved", "action"),
+    "view": ("浏览", "viewed", "behavior"),
+    "dwell": ("停留", "dwelled on", "behavior"),
+    "skip": ("跳过", "skipped", "action"),
+    "search": ("搜索", "searched for", "behavior"),
+    "reject": ("拒绝", "rejected", "action"),
+    "confirm": ("确认", "confirmed", "action"),
+    "complete": ("完成", "completed", "action"),
+    "click": ("点击", "clicked", "behavior"),
+}
+"""Event -> its Chinese verb, its English past, the kind of its Fact."""
+_VERBS = "|".join([*EVENTS, *(zh for zh, _, _ in EVENTS.values())])
+EVENT_LINE = _any(
+    rf"""^(?:用户|(?:the )?user )?({_VERBS}|filtered|saved|skipped|viewed|rejected|confirmed
+    |completed)(?:了|ed|es|s)?\s*[:：]\s*(.+)$"""
+)
+EVENT_VERB = _any(
+    rf"""^(?:用户|(?:the )?user )?(dwelled on|searched for|{_VERBS})(?:了|p?ed|es|ied|d|s)?(?:\s+
+    |[:：]\s*|(?=[\u4e00-\u9fff0-9“]))(.+)$"""
+)
+_NOISE_WORDS = """
+stage scroll hover expand collapse sort focus blur resize mousemove heartbeat page_view
+"""
+NOISE = frozenset(_NOISE_WORDS.split())

@@ -1,0 +1,365 @@
+"""One user's memory, for code that has no Agently session at hand."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from datetime import datetime
+from typing import Any
+
+from agently_gumem.config import RecallConfig
+from agently_gumem.engine import Engine, checked_name, switched_off
+from agently_gumem.errors import ConfigError, NotFound
+from agently_gumem.query import Asked, recall
+from agently_gumem.records import (
+    Action,
+    Fact,
+    MemoryContext,
+    Message,
+    Summary,
+    Topic,
+    as_record,
+)
+from agently_gumem.remember import journal
+from agently_gumem.remember.digest import DigestReport, Job, digest, rebuild_memo
+from agently_gumem.text import fold
+from agently_gumem.worker import Worker, awaitable, blocking
+
+RecordLike = Message | Mapping[str, Any]
+ActionLike = Action | Mapping[str, Any]
+ConfigLike = RecallConfig | Mapping[str, Any] | None
+
+
+class UserMemory:
+    """The memory of one user in one space; made by `GUMem.user`.
+
+    Every method that waits has an `async_` twin with the same parameters.
+    """
+
+    def __init__(self, engine: Engine, user_id: str, space: str) -> None:
+        self._engine = engine
+        self.user_id = checked_name(user_id, "user_id")
+        self.space = checked_name(space, "space")
+
+    @property
+    def worker(self) -> Worker:
+        """Where its methods run."""
+        return self._engine.worker
+
+    # -- writing -------------------------------------------------------------------------------
+
+    async def _add_messages(
+        self,
+        messages: Sequence[RecordLike] | RecordLike,
+        session_id: str = "default",
+        *,
+        digest: bool = False,
+    ) -> list[Message]:
+        """Store messages; they can be recalled when it returns.
+
+        Args:
+            messages: Messages, or dicts of their fields; `content` is what counts. One that has
+                an `id`, or a `timestamp`, and comes again is the same message.
+            session_id: The conversation that they belong to.
+            digest: Turn what waits into Facts before returning.
+
+        Returns:
+            The messages as stored: redacted, with their ids.
+
+        Raises:
+            ConfigError: A field is unknown or wrong.
+            StoreError: Nothing was stored.
+            ModelError: With `digest`: the messages are stored, the digest failed.
+        """
+        session_id = checked_name(session_id, "session_id")
+        given = [messages] if isinstance(messages, Message | Mapping) else list(messages)
+        records = [as_record(Message, m, "add_messages") for m in given]
+        if switched_off():
+            return []
+        async with self._engine.use(self.user_id, self.space) as scope:
+            if scope.paused:
+                return []
+            stored = await journal.add(scope, session_id, records)
+        if digest:
+            await self._digest()
+        return stored
+
+    async def _add_actions(
+        self,
+        actions: Sequence[ActionLike] | ActionLike,
+        session_id: str = "default",
+        *,
+        digest: bool = False,
+    ) -> list[Message]:
+        """Store what the user did: searches, filters, saves, skips, business events.
+
+        Args:
+            actions: Actions, or dicts of their fields; `log_id` makes one that comes again the
+                same.
+            session_id: The session that they belong to.
+            digest: Turn what waits into Facts before returning.
+
+        Returns:
+            The messages as stored; noise such as scrolling is left out.
+
+        Raises:
+            ConfigError: A field is unknown or wrong.
+            StoreError: Nothing was stored.
+            ModelError: With `digest`: the actions are stored, the digest failed.
+        """
+        given = [actions] if isinstance(actions, Action | Mapping) else list(actions)
+        records = [_message_of(as_record(Action, a, "add_actions")) for a in given]
+        return await self._add_messages(records, session_id, digest=digest)
+
+    # -- reading -------------------------------------------------------------------------------
+
+    async def _query(
+        self, text: str, session_id: str | None = None, recall_config: ConfigLike = None
+    ) -> MemoryContext:
+        """Recall what a question needs; no model is asked.
+
+        Args:
+            text: The question.
+            session_id: The session that asks, for its recent messages.
+            recall_config: Over the GUMem's own.
+
+        Returns:
+            The context; `formatted_context` is empty where nothing is known.
+
+        Raises:
+            ConfigError: A field of `recall_config` is unknown or wrong.
+            StoreError: The store can't be read.
+        """
+        return await self.recall(Asked(text, self.config(recall_config), session_id))
+
+    async def recall(self, asked: Asked) -> MemoryContext:
+        """Recall on the worker's loop; `query` is the form for callers."""
+        if not isinstance(asked.text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"query takes a text, not {asked.text!r}")
+        if switched_off():
+            return MemoryContext(query=asked.text)
+        async with AsyncExitStack() as stack:
+            names = [n for n in dict.fromkeys(asked.config.read_spaces) if n != self.space]
+            scope = await stack.enter_async_context(self._engine.use(self.user_id, self.space))
+            beside = [
+                await stack.enter_async_context(
+                    self._engine.use(self.user_id, checked_name(name, "read_spaces"))
+                )
+                for name in names
+            ]
+            return await recall(scope, [s for s in beside if not s.paused], asked)
+
+    def config(self, given: ConfigLike) -> RecallConfig:
+        """Lay a config, or a dict of some of its fields, over the GUMem's own.
+
+        Raises:
+            ConfigError: A field is unknown or wrong.
+        """
+        if given is None:
+            return self._engine.recall
+        if isinstance(given, RecallConfig):
+            return given
+        if not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError(f"recall_config takes a RecallConfig or a dict, not {given!r}")
+        whole = {**self._engine.recall.model_dump(), **given}
+        return as_record(RecallConfig, whole, "recall_config")
+
+    async def _messages(
+        self,
+        session_id: str | None = None,
+        *,
+        role: str | None = None,
+        status: str | None = None,
+        event_type: str | None = None,
+        since: datetime | None = None,
+        limit: int | None = None,
+    ) -> list[Message]:
+        """List messages, oldest first; the newest `limit` of those that match."""
+        if switched_off():
+            return []
+        async with self._engine.use(self.user_id, self.space) as scope:
+            found = [
+                m
+                for m in scope.index.messages.values()
+                if session_id in (None, m.session_id)
+                and role in (None, m.role)
+                and status in (None, m.status)
+                and event_type in (None, m.event_type)
+                and (since is None or (m.timestamp is not None and m.timestamp >= since))
+            ]
+        return found[-limit:] if limit else found
+
+    async def _facts(
+        self,
+        *,
+        topic: str | None = None,
+        kind: str | None = None,
+        subject: str | None = None,
+        label: str | None = None,
+        session_id: str | None = None,
+        validity: str | None = "active",
+    ) -> list[Fact]:
+        """List Facts, oldest first; `validity=None` lists superseded ones as well."""
+        if switched_off():
+            return []
+        async with self._engine.use(self.user_id, self.space) as scope:
+            found = [
+                f
+                for f in scope.index.facts.values()
+                if (topic is None or fold(topic) == fold(f.topic))
+                and kind in (None, f.kind)
+                and (subject is None or fold(subject) == fold(f.subject))
+                and (label is None or label in f.labels)
+                and (session_id is None or session_id in f.session_ids)
+                and validity in (None, f.validity)
+            ]
+        return sorted(found, key=lambda f: f.created_at)
+
+    async def _summaries(
+        self, *, topic: str | None = None, validity: str | None = "active"
+    ) -> list[Summary]:
+        """List Summaries, oldest first; `validity=None` lists retired ones as well."""
+        if switched_off():
+            return []
+        async with self._engine.use(self.user_id, self.space) as scope:
+            found = [
+                s
+                for s in scope.index.summaries.values()
+                if (topic is None or fold(topic) == fold(s.topic))
+                and validity in (None, s.validity)
+            ]
+        return sorted(found, key=lambda s: s.created_at)
+
+    async def _topics(self) -> list[Topic]:
+        """List Topics by name."""
+        if switched_off():
+            return []
+        async with self._engine.use(self.user_id, self.space) as scope:
+            return sorted(scope.index.topics.values(), key=lambda t: t.name)
+
+    async def _get_memo(self) -> dict[str, Any]:
+        """Return the memo in the developer's schema, as plain data; empty where there is none."""
+        if switched_off():
+            return {}
+        async with self._engine.use(self.user_id, self.space) as scope:
+            return scope.services.schema.fitting(scope.memo.value) if scope.memo else {}
+
+    @property
+    def memo(self) -> dict[str, Any]:
+        """The memo in the developer's schema, as plain data; empty where there is none."""
+        return self.get_memo()
+
+    async def _explain(self, record_id: str) -> dict[str, Any]:
+        """Say where a record comes from: Topic, Summaries, Facts, messages.
+
+        Returns:
+            The records behind it and above it, as `{"topic", "summaries", "facts", "messages"}`.
+
+        Raises:
+            NotFound: This user has no such record.
+        """
+        async with self._engine.use(self.user_id, self.space) as scope:
+            record = scope.index.get(record_id)
+            if record is None:
+                raise NotFound(f"no record {record_id!r} of user {self.user_id!r}")
+            return _chain(scope.index, record)
+
+    # -- digesting and switching -----------------------------------------------------------------
+
+    async def _digest(self, *, retry_failed: bool = False) -> DigestReport:
+        """Turn all that waits into Facts, Summaries and memo now.
+
+        Args:
+            retry_failed: Take up messages again that were given up.
+
+        Raises:
+            ModelError: The model failed; what was not written waits for the next digest.
+            StoreError: The store failed; the same holds.
+        """
+        if switched_off():
+            return DigestReport()
+        async with self._engine.use(self.user_id, self.space) as scope:
+            return await digest(scope, Job(retry_failed=retry_failed))
+
+    async def _rebuild_memo(self) -> dict[str, Any]:
+        """Write the memo anew from active Facts alone, in one model request, and return it.
+
+        Raises:
+            ModelError: There was no valid answer; the memo stays as it was.
+        """
+        if switched_off():
+            return {}
+        async with self._engine.use(self.user_id, self.space) as scope:
+            await rebuild_memo(scope, None)
+        return await self._get_memo()
+
+    async def _pause(self) -> None:
+        """Stop remembering and recalling for this user, in every process, until `resume`.
+
+        What is said meanwhile is never taken up; what was known stays stored.
+        """
+        async with self._engine.use(self.user_id, self.space) as scope:
+            await scope.set_paused(True)
+
+    async def _resume(self) -> None:
+        """Remember and recall again."""
+        async with self._engine.use(self.user_id, self.space) as scope:
+            await scope.set_paused(False)
+
+    add_messages, async_add_messages = blocking(_add_messages), awaitable(_add_messages)
+    add_actions, async_add_actions = blocking(_add_actions), awaitable(_add_actions)
+    query, async_query = blocking(_query), awaitable(_query)
+    messages, async_messages = blocking(_messages), awaitable(_messages)
+    facts, async_facts = blocking(_facts), awaitable(_facts)
+    summaries, async_summaries = blocking(_summaries), awaitable(_summaries)
+    topics, async_topics = blocking(_topics), awaitable(_topics)
+    get_memo, async_get_memo = blocking(_get_memo), awaitable(_get_memo)
+    explain, async_explain = blocking(_explain), awaitable(_explain)
+    digest, async_digest = blocking(_digest), awaitable(_digest)
+    rebuild_memo, async_rebuild_memo = blocking(_rebuild_memo), awaitable(_rebuild_memo)
+    pause, async_pause = blocking(_pause), awaitable(_pause)
+    resume, async_resume = blocking(_resume), awaitable(_resume)
+
+
+def _message_of(action: Action) -> Message:
+    """Bring a behaviour event to the form of a message."""
+    told = {
+        k: v
+        for k, v in (
+            ("device_id", action.device_id),
+            ("app", action.app),
+            ("platform", action.platform),
+            ("entities", action.entities),
+        )
+        if v
+    }
+    return Message(
+        id=action.log_id,
+        role="user",
+        content=action.content,
+        timestamp=action.timestamp,
+        event_type=action.event_type or "action",
+        page=action.page,
+        anchors=action.anchors,
+        metadata={**action.metadata, **told},
+    )
+
+
+def _chain(index: Any, record: Any) -> dict[str, Any]:
+    """Collect what stands behind and above a record."""
+    facts: list[Fact] = []
+    if isinstance(record, Fact):
+        facts = [record]
+    elif isinstance(record, Summary):
+        facts = [index.facts[i] for i in record.source_facts if i in index.facts]
+    elif isinstance(record, Topic):
+        facts = [f for f in index.facts.values() if fold(f.topic) == fold(record.name)]
+    else:
+        facts = [f for f in index.facts.values() if record.id in f.source_message_ids]
+    cited = {i for f in facts for i in f.source_message_ids} | {record.id}
+    own = {f.id for f in facts}
+    names = {fold(f.topic) for f in facts} | {fold(getattr(record, "topic", ""))}
+    return {
+        "topic": next((t for t in index.topics.values() if fold(t.name) in names), None),
+        "summaries": [s for s in index.summaries.values() if own & set(s.source_facts)],
+        "facts": facts,
+        "messages": [m for m in index.messages.values() if m.id in cited],
+    }

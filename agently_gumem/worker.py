@@ -1,0 +1,164 @@
+"""One daemon thread with one loop: what is ours never runs on, or dies with, a caller's loop.
+
+Agently runs handlers on many loops and threads: a new loop for each `start()`, a fresh thread for
+each message on older versions. A coroutine of ours is submitted here instead, in an empty context
+(so that it does not spend the caller's request limits), and awaited through a shield (so that a
+cancelled turn cancels no digest).
+"""
+
+import asyncio
+import concurrent.futures
+import contextvars
+import functools
+import logging
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+from agently_gumem.errors import Closed
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_log = logging.getLogger("agently_gumem")
+
+
+class Worker:
+    """Owns the loop's thread, and a small pool for what blocks: store, embedder, callbacks."""
+
+    def __init__(self, threads: int = 4) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._pool = concurrent.futures.ThreadPoolExecutor(threads, thread_name_prefix="gumem")
+        self._pid = os.getpid()
+        self._closed = False
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The loop, started at first use.
+
+        Raises:
+            Closed: After `close`, or in a forked child.
+        """
+        if self._pid != os.getpid():
+            raise Closed("this GUMem belongs to the parent process: open a new one after the fork")
+        with self._lock:
+            if self._closed:
+                raise Closed("this GUMem is closed: open a new one")
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(
+                    target=self._loop.run_forever, name="gumem-worker", daemon=True
+                )
+                self._thread.start()
+            return self._loop
+
+    def here(self) -> bool:
+        """Tell whether the caller runs on the worker's own thread."""
+        return threading.current_thread() is self._thread
+
+    def submit(
+        self, fn: Callable[P, Coroutine[Any, Any, R]], *args: P.args, **kwargs: P.kwargs
+    ) -> "concurrent.futures.Future[R]":
+        """Start a coroutine function on the worker's loop, in an empty context."""
+        loop = self.loop
+        return contextvars.Context().run(
+            asyncio.run_coroutine_threadsafe, fn(*args, **kwargs), loop
+        )
+
+    def run(
+        self, fn: Callable[P, Coroutine[Any, Any, R]], *args: P.args, **kwargs: P.kwargs
+    ) -> R:
+        """Run it and wait, from any thread but the worker's own.
+
+        Raises:
+            Closed: On the worker's own thread, where it would wait on itself.
+        """
+        if self.here():
+            raise Closed("a blocking call on the memory's own thread: use the async_ form there")
+        return self.submit(fn, *args, **kwargs).result()
+
+    async def arun(
+        self, fn: Callable[P, Coroutine[Any, Any, R]], *args: P.args, **kwargs: P.kwargs
+    ) -> R:
+        """Run it and await, from any loop; cancelling the caller does not cancel it."""
+        if self.here():
+            return await fn(*args, **kwargs)
+        return await asyncio.shield(asyncio.wrap_future(self.submit(fn, *args, **kwargs)))
+
+    async def thread(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run what blocks in the pool; only from the worker's loop."""
+        call = functools.partial(fn, *args, **kwargs)
+        return await asyncio.get_running_loop().run_in_executor(self._pool, call)
+
+    def spawn(self, coro: Coroutine[Any, Any, R]) -> "asyncio.Task[R]":
+        """Start a task that is kept alive until it ends; only from the worker's loop."""
+        task = asyncio.get_running_loop().create_task(coro)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def close(self, timeout: float = 5.0) -> None:
+        """Cancel what still runs and end the thread; safe to call twice."""
+        with self._lock:
+            already, self._closed = self._closed, True
+            loop, thread = self._loop, self._thread
+        if already or self._pid != os.getpid():
+            return
+        if loop is not None and thread is not None and thread is not threading.current_thread():
+            stop = asyncio.run_coroutine_threadsafe(self._cancel_all(), loop)
+            try:
+                stop.result(timeout)
+            except concurrent.futures.TimeoutError:
+                _log.warning("tasks of the memory did not end within %.1f s", timeout)
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join(timeout)
+            if not thread.is_alive():
+                loop.close()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def _cancel_all(self) -> None:
+        rest = [t for t in asyncio.all_tasks() if t is not asyncio.current_task()]
+        for task in rest:
+            task.cancel()
+        if rest:
+            await asyncio.wait(rest, timeout=1.0)
+
+
+class HasWorker(Protocol):
+    """An object whose methods run on a worker."""
+
+    @property
+    def worker(self) -> Worker:
+        """The worker."""
+        ...
+
+
+S = TypeVar("S", bound=HasWorker)
+
+
+def blocking(
+    fn: Callable[Concatenate[S, P], Coroutine[Any, Any, R]],
+) -> Callable[Concatenate[S, P], R]:
+    """Make the blocking form of a coroutine method: `query = blocking(_query)`."""
+
+    @functools.wraps(fn)
+    def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self.worker.run(fn, self, *args, **kwargs)
+
+    return call
+
+
+def awaitable(
+    fn: Callable[Concatenate[S, P], Coroutine[Any, Any, R]],
+) -> Callable[Concatenate[S, P], Coroutine[Any, Any, R]]:
+    """Make the form that is awaited on any loop: `async_query = awaitable(_query)`."""
+
+    @functools.wraps(fn)
+    async def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self.worker.arun(fn, self, *args, **kwargs)
+
+    return call

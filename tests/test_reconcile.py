@@ -1,0 +1,208 @@
+"""New Facts against known ones."""
+
+from datetime import datetime, timezone
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agently_gumem.records import Fact
+from agently_gumem.remember.reconcile import Proposal, Reconciled, differs, reconcile
+
+NOW = datetime(2026, 5, 6, tzinfo=timezone.utc)
+
+
+def fact(id_: str, content: str, source: str = "", **more: object) -> Fact:
+    fields = {"user_id": "u", "created_at": NOW, "updated_at": NOW, "session_ids": ["s1"], **more}
+    return Fact.model_validate(
+        {"id": id_, "content": content, "source_message_ids": [source or f"m-{id_}"], **fields}
+    )
+
+
+def run(
+    proposals: list[Proposal], *known: Fact, similarity: dict[tuple[str, str], float] | None = None
+) -> Reconciled:
+    shown = [f for f in known if f.validity == "active"]
+    refs = {f"k{i}": f for i, f in enumerate(shown, start=1)}
+    return reconcile(proposals, {f.id: f for f in known}, refs, similarity or {}, NOW)
+
+
+def after(known: tuple[Fact, ...], done: Reconciled) -> dict[str, Fact]:
+    return {f.id: f for f in known} | {f.id: f for f in done.facts}
+
+
+def test_same_text_is_the_same_fact_and_joins_its_sources() -> None:
+    """Said again it is one Fact with two sources, in the batch or across."""
+    known = fact("a", "User likes tea.")
+    twice = [
+        Proposal("f1", fact("b", "user  likes TEA")),
+        Proposal("f2", fact("c", "User likes tea.")),
+    ]
+    done = run(twice, known)
+    assert [f.id for f in done.facts] == ["a"]
+    assert done.facts[0].source_message_ids == ["m-a", "m-b", "m-c"]
+    assert done.by_ref == {"f1": "a", "f2": "a"}
+    assert done.new == ()
+
+
+def test_same_text_about_another_person_is_another_fact() -> None:
+    """The subject is part of what is the same."""
+    done = run([Proposal("f1", fact("b", "Likes tea.", subject="Anna"))], fact("a", "Likes tea."))
+    assert done.new == ("b",)
+
+
+def test_correction_supersedes() -> None:
+    """What is no longer true is deprecated, dated, and points to its successor."""
+    known = fact("a", "最喜欢的球员是罗纳尔多。", topic="football")
+    new = fact("b", "现在最喜欢的球员是梅西。", topic="Football", valid_from=NOW.replace(day=5))
+    done = run([Proposal("f1", new, replaces=("k1",))], known)
+    old = after((known,), done)["a"]
+    assert (old.validity, old.superseded_by, old.valid_to) == (
+        "deprecated",
+        "b",
+        NOW.replace(day=5),
+    )
+    assert done.superseded == ("a",)
+    assert done.new == ("b",)
+
+
+def test_like_hate_like_leaves_the_last() -> None:
+    """Said again after a change of mind it is a new Fact that ends what stands now."""
+    first = fact("a", "User likes coffee.")
+    done = run([Proposal("f1", fact("b", "User hates coffee."), replaces=("k1",))], first)
+    known = tuple(after((first,), done).values())
+    again = run([Proposal("f1", fact("c", "User likes coffee."))], *known)
+    end = after(known, again)
+    assert [f.id for f in end.values() if f.validity == "active"] == ["c"]
+    assert end["b"].superseded_by == "c"
+
+
+def test_a_batch_resolves_in_order() -> None:
+    """The third of like, hate, like is a Fact of its own again."""
+    known = fact("a", "User likes coffee.")
+    batch = [
+        Proposal("f1", fact("b", "User likes coffee.")),
+        Proposal("f2", fact("c", "User hates coffee."), replaces=("k1",)),
+        Proposal("f3", fact("d", "User likes coffee.")),
+    ]
+    done = run(batch, known)
+    assert [f.id for f in after((known,), done).values() if f.validity == "active"] == ["d"]
+    assert done.by_ref == {"f1": "a", "f2": "c", "f3": "d"}
+
+
+def test_unrelated_fact_is_not_retired() -> None:
+    """The model's verdict counts only on what has something in common."""
+    known = fact("a", "User lives in Berlin.", topic="home")
+    new = Proposal("f1", fact("b", "User hates coffee.", topic="drinks"), replaces=("k1",))
+    done = run([new], known)
+    assert done.refused == {"f1": "unrelated"}
+    assert done.superseded == ()
+    assert run([new], known, similarity={("f1", "k1"): 0.7}).superseded == ("a",)
+
+
+def test_verdict_counts_on_shown_candidates_of_the_same_subject_only() -> None:
+    """An invented reference or somebody else's Fact is refused; the new Fact stays."""
+    known = fact("a", "Drinks tea.", subject="Anna")
+    unknown = run([Proposal("f1", fact("b", "Drinks coffee."), replaces=("k9",))], known)
+    other = run([Proposal("f1", fact("b", "Drinks coffee."), replaces=("k1",))], known)
+    assert (unknown.refused, other.refused) == ({"f1": "unknown"}, {"f1": "subject"})
+    assert unknown.new == other.new == ("b",)
+
+
+def test_same_as_joins_a_paraphrase_and_keeps_a_near_miss_apart() -> None:
+    """The model may say that two are the same, unless a rule forbids it."""
+    known = fact("a", "User's budget for headphones is below 800 yuan.")
+    para = fact("b", "The user wants to spend less than 800 RMB on headphones.")
+    miss = fact("c", "User's budget for headphones is below 500 yuan.")
+    assert run([Proposal("f1", para, same_as="k1")], known).by_ref == {"f1": "a"}
+    done = run([Proposal("f1", miss, same_as="k1")], known)
+    assert (done.by_ref, done.refused) == ({"f1": "c"}, {"f1": "number"})
+
+
+def test_who_replaces_never_joins_it() -> None:
+    """With both verdicts on one candidate the new Fact takes its place."""
+    known = fact("a", "用户喜欢喝茶。")
+    new = Proposal("f1", fact("b", "用户如今爱喝茶。"), same_as="k1", replaces=("k1",))
+    done = run([new], known)
+    assert (done.new, done.superseded) == (("b",), ("a",))
+
+
+def test_repeated_digest_brings_nothing_back() -> None:
+    """After a crash the same proposals land on what they were."""
+    known = fact("a", "User likes coffee.")
+    batch = [Proposal("f1", fact("b", "User hates coffee."), replaces=("k1",))]
+    state = after((known,), run(batch, known))
+    assert reconcile(batch, state, {"k1": known}, {}, NOW).facts == ()
+    old = [Proposal("f1", known)]
+    assert reconcile(old, state, {}, {}, NOW).facts == ()
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "reason"),
+    [
+        ("用户每天跑步五公里。", "用户天天跑5公里。", ""),
+        ("用户的会议改到周四下午三点。", "会议时间调整为星期四15点。", ""),
+        ("小雨是用户的女儿。", "用户的女儿叫小雨。", ""),
+        ("用户不吃香菜。", "用户讨厌香菜，菜里不要放。", ""),
+        ("User's budget is under 500 yuan.", "用户预算不超过500元。", ""),
+        ("用户预算在800元以内。", "用户预算在500元以内。", "number"),
+        ("User uses PostgreSQL 16.", "User uses PostgreSQL 14.", "number"),
+        ("User is allergic to nuts.", "User isn't allergic to nuts.", "negation"),
+        ("用户吃肉。", "用户不吃肉。", "negation"),
+        ("User meets Anna on Monday.", "User meets Anna on Tuesday.", "date"),
+        ("Rent is due on May 3.", "Rent is due on May 4.", "date"),
+        ("User is vegetarian.", "User's sister is vegetarian.", "subject"),
+        ("用户的女儿叫小雨。", "用户的儿子叫小雨。", "subject"),
+        ("用户住在北京朝阳区。", "用户住在北京海淀区。", "name"),
+        ("User needs the report by Friday.", "User needs the slides by Friday.", "name"),
+        ("User works with Anna.", "User works with Hannah.", "name"),
+    ],
+)
+def test_what_forbids_the_same(a: str, b: str, reason: str) -> None:
+    """Paraphrases pass; another number, date, name, person or a negation does not."""
+    assert differs(a, b) == differs(b, a) == reason
+
+
+_TEXTS = st.sampled_from(["likes tea", "hates tea", "drinks tea", "lives in Rome", "likes TEA"])
+_BATCH = st.lists(
+    st.tuples(_TEXTS, st.sets(st.integers(1, 4), max_size=2), st.integers(0, 4)), max_size=6
+)
+
+
+def _build(batch: list[tuple[str, set[int], int]], start: int) -> list[Proposal]:
+    return [
+        Proposal(f"f{i}", fact(f"n{start + i}", text), f"k{same}" if same else "",
+                 tuple(f"k{k}" for k in sorted(replaced)))
+        for i, (text, replaced, same) in enumerate(batch)
+    ]  # fmt: skip
+
+
+@given(st.lists(_BATCH, max_size=4))
+@settings(max_examples=60, deadline=None)
+def test_no_active_fact_goes_without_an_active_end(
+    batches: list[list[tuple[str, set[int], int]]],
+) -> None:
+    """Whatever the model claims: no Fact is lost, chains end in an active one, texts stay unique."""
+    known: tuple[Fact, ...] = ()
+    for i, batch in enumerate(batches):
+        done = run(_build(batch, i * 10), *known)
+        state = after(known, done)
+        assert set(done.by_ref.values()) <= set(state)
+        known = tuple(state.values())
+        for item in known:
+            steps = 0
+            while item.validity != "active":
+                item = state[item.superseded_by]  # noqa: PLW2901
+                steps += 1
+                assert steps <= len(state)
+        active = [f.content.lower() for f in known if f.validity == "active"]
+        assert len(active) == len(set(active))
+
+
+@given(_BATCH)
+@settings(max_examples=60, deadline=None)
+def test_identical_text_twice_changes_nothing(batch: list[tuple[str, set[int], int]]) -> None:
+    """Reconciling what is already there writes nothing."""
+    plain = [Proposal(p.ref, p.fact) for p in _build(batch, 0)]
+    state = after((), run(plain))
+    assert reconcile(plain, state, {}, {}, NOW).facts == ()
