@@ -124,7 +124,7 @@ class AgentMemory:
         """Wait for the active session's digests; see `MemorySession.flush`."""
         return self.session().flush(timeout)
 
-    async def async_flush(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109
+    async def async_flush(self, timeout: float | None = None) -> bool:
         """Await `flush`."""
         return await self.session().async_flush(timeout)
 
@@ -195,7 +195,7 @@ class AgentMemory:
             answer = theirs(full, window, memo, settings)
             answer = await answer if hasattr(answer, "__await__") else answer
             # Theirs decides what is done with memo and window; ours has journaled already.
-            return cast(str | None, answer) if answer is not None else ours
+            return cast("str | None", answer) if answer is not None else ours
         return ours
 
     def _handler_before(self, settings: Any) -> Any | None:

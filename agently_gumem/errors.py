@@ -22,7 +22,7 @@ class StoreError(GUMemError):
     """Chroma refused a call, or what it returned can't be read."""
 
 
-class EmbedderMismatch(StoreError):
+class EmbedderMismatch(StoreError):  # noqa: N818  # the name is the contract
     """The store was made with another embedder, dimension or schema version."""
 
 
@@ -38,12 +38,12 @@ class ModelError(GUMemError):
         self.answered = answered
 
 
-class NotFound(GUMemError, KeyError):
+class NotFound(GUMemError, KeyError):  # noqa: N818  # the name is the contract
     """No record of that id belongs to that user."""
 
     def __str__(self) -> str:
         return str(self.args[0]) if self.args else ""
 
 
-class Closed(GUMemError, RuntimeError):
+class Closed(GUMemError, RuntimeError):  # noqa: N818  # the name is the contract
     """The object was closed, is a parent process's, or is used where it would wait on itself."""

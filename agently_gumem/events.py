@@ -13,7 +13,7 @@ async def emit(kind: str, payload: dict[str, Any], *, warning: bool = False) -> 
     can't be delivered is logged and changes nothing.
     """
     try:
-        from agently import Agently  # noqa: PLC0415  # the host is loaded when it is used
+        from agently import Agently  # the host is loaded when it is used
 
         emitter = Agently.event_center.create_emitter("GUMem")
         await emitter.async_emit(

@@ -1,7 +1,6 @@
 """GUMem: opens the store, owns the worker, hands out users and sessions."""
 
 import asyncio
-import concurrent.futures
 import os
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -85,8 +84,8 @@ class GUMem:
             instruct or "",
             checked_name(language, "language"),
         )
-        if model_settings is not None and not isinstance(model_settings, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"model_settings takes a dict of Agently settings, not {model_settings!r}")
+        if model_settings is not None and not isinstance(model_settings, Mapping):
+            raise ConfigError(f"model_settings={model_settings!r} is no dict of Agently settings")
         if count_tokens is not None and not callable(count_tokens):
             raise ConfigError(f"count_tokens={count_tokens!r} can't be called")
         embedder = Embedder(embedding_function)
@@ -322,13 +321,10 @@ class GUMem:
         if self._engine.closed:
             return
         if not switched_off():
-            try:
-                self._engine.worker.run(self._finish, timeout)
-            except concurrent.futures.CancelledError:
-                pass  # interrupted: what waits is in the store
+            self._engine.worker.run(self._finish, timeout)
         self._engine.shut()
 
-    async def async_close(self, timeout: float = 10.0) -> None:  # noqa: ASYNC109
+    async def async_close(self, timeout: float = 10.0) -> None:
         """Close without blocking the caller's loop."""
         await asyncio.get_running_loop().run_in_executor(None, self.close, timeout)
 

@@ -1,5 +1,6 @@
-"""The agent's side: the handler that puts each question's context into its request, and how
-everything that was changed on an agent is undone.
+"""The agent's side: what is set on an agent, and how it is undone.
+
+Before each request a handler puts the question's own context into the prompt.
 """
 
 import asyncio
@@ -229,5 +230,5 @@ def _foreign(memo: Any) -> str:
     if isinstance(memo, str):
         return memo
     if isinstance(memo, dict):
-        return render_memo(cast(dict[str, Any], memo), len, 20_000)
+        return render_memo(cast("dict[str, Any]", memo), len, 20_000)
     return json.dumps(memo, ensure_ascii=False, default=str)

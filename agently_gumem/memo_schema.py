@@ -88,11 +88,11 @@ class MemoSchema:
 def _untitled(schema: Any) -> Any:
     """Leave out pydantic's titles, which repeat the keys and cost tokens in each request."""
     if isinstance(schema, dict):
-        items = cast(dict[str, Any], schema).items()
+        items = cast("dict[str, Any]", schema).items()
         return {
             k: _untitled(v) for k, v in items if not (k == "title" and isinstance(v, str))
         }
-    return [_untitled(v) for v in cast(list[Any], schema)] if isinstance(schema, list) else schema
+    return [_untitled(v) for v in cast("list[Any]", schema)] if isinstance(schema, list) else schema
 
 
 def _model_of(name: str, notation: Mapping[str, Any]) -> type[BaseModel]:
@@ -102,17 +102,17 @@ def _model_of(name: str, notation: Mapping[str, Any]) -> type[BaseModel]:
             raise ConfigError(f"memo key {key!r} is no plain name")
         kind, description = _kind_of(f"{name}_{key}", part)
         fields[key] = (kind | None, Field(default=None, description=description))
-    return cast(type[BaseModel], create_model(name, **fields))
+    return create_model(name, **fields)
 
 
 def _kind_of(name: str, part: Any) -> tuple[Any, str | None]:
     """Read one value of Agently's notation: (type, "description"), dict, list, or a type."""
     if isinstance(part, tuple):
-        items = cast(tuple[Any, ...], part)
+        items = cast("tuple[Any, ...]", part)
         kind, _ = _kind_of(name, items[0] if items else str)
         return kind, str(items[1]) if len(items) > 1 else None
     if isinstance(part, Mapping):
-        inner = cast(Mapping[str, Any], part)
+        inner = cast("Mapping[str, Any]", part)
         free = next((v for k, v in inner.items() if k.startswith(_PLACEHOLDERS[0])), None)
         if free is not None:
             return dict[str, _kind_of(name, free)[0]], None

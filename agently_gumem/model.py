@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel
 
@@ -136,7 +136,7 @@ class Model:
         return data
 
     async def _send(self, prompt: Prompt, text: str, agent: Any | None) -> tuple[Any, Any]:
-        from agently import Agently  # noqa: PLC0415  # the host is loaded when it is used
+        from agently import Agently  # the host is loaded when it is used
 
         request: Any = Agently.create_request() if agent is None else agent.create_temp_request()
         seconds = self.timeout
@@ -169,8 +169,7 @@ class Model:
         *,
         ok: bool,
     ) -> None:
-        told: Any = meta.get("usage") if isinstance(meta, Mapping) else None
-        told = told if isinstance(told, Mapping) else {}
+        told = _mapping(_mapping(meta).get("usage"))
         tokens_in = told.get("prompt_tokens") or self.count_tokens(text)
         tokens_out = told.get("completion_tokens") or self.count_tokens(str(data or ""))
         self.usage.entries.append(
@@ -184,6 +183,10 @@ class Model:
                 ok,
             )
         )
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
 def _retrieve(task: "asyncio.Future[Any]") -> None:

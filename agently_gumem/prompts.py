@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import jinja2
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -71,7 +71,7 @@ class ExtractAnswer(BaseModel):
     """What `extract.jinja` asks for."""
 
     facts: list[FactDraft]
-    memo: list[MemoPatch] = Field(default_factory=list)
+    memo: list[MemoPatch] = Field(default_factory=list[MemoPatch])
 
 
 class SummaryDraft(_Lenient):
@@ -96,7 +96,7 @@ class SummarizeAnswer(BaseModel):
     """What `summarize.jinja` asks for."""
 
     summaries: list[SummaryDraft]
-    same_topics: list[SameTopic] = Field(default_factory=list)
+    same_topics: list[SameTopic] = Field(default_factory=list[SameTopic])
 
 
 class MemoAnswer(BaseModel):
@@ -298,7 +298,7 @@ def read_answer(kind: type[A], data: Any) -> tuple[A | None, list[str]]:
     """
     if not isinstance(data, Mapping):
         return None, [f"the answer is no JSON object but {type(data).__name__}"]
-    whole: dict[str, Any] = dict(data)
+    whole = dict(cast("Mapping[str, Any]", data))
     problems: list[str] = []
     for _ in range(2):
         try:
@@ -306,8 +306,8 @@ def read_answer(kind: type[A], data: Any) -> tuple[A | None, list[str]]:
         except ValidationError as error:
             faults = error.errors(include_input=False, include_url=False)
             problems += [f"{'.'.join(map(str, f['loc'][:3]))}: {f['type']}" for f in faults]
-            broken = {(f["loc"][0], f["loc"][1]) for f in faults if len(f["loc"]) > 1}
-            if any(len(f["loc"]) < 2 for f in faults):  # noqa: PLR2004  # the frame itself
+            broken = {(str(f["loc"][0]), f["loc"][1]) for f in faults if len(f["loc"]) > 1}
+            if any(len(f["loc"]) < 2 for f in faults):  # the frame itself
                 return None, problems
             for name in {name for name, _ in broken}:
                 items = whole[name]

@@ -55,7 +55,7 @@ class Services:
 class Troubles:
     """What went wrong last, and how often: for `status()`."""
 
-    counts: Counter[str] = field(default_factory=lambda: Counter[str]())
+    counts: Counter[str] = field(default_factory=Counter[str])
     last: dict[str, str] | None = None
 
     def note(self, what: str, error: BaseException) -> None:

@@ -5,7 +5,7 @@ import json
 import os
 import secrets
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -48,7 +48,7 @@ _NEUTRAL: dict[str, str | int | float] = {
 
 
 @contextlib.contextmanager
-def _chroma(what: str) -> Iterator[None]:
+def _chroma(what: str) -> Generator[None, None, None]:
     """Turn what Chroma raises (InternalError, ValueError, httpx errors, ...) into StoreError."""
     try:
         yield
@@ -79,8 +79,8 @@ def open_client(path: str | os.PathLike[str] | None, client: Any) -> Opened:
     if client is not None:
         api = str(getattr(client.get_settings(), "chroma_api_impl", ""))
         return Opened(client, "server" if "fastapi" in api else "embedded", owned=False)
-    import chromadb  # noqa: PLC0415  # 0.5 s and more: never at import of the package
-    from chromadb.config import Settings  # noqa: PLC0415
+    import chromadb  # 0.5 s and more: never at import of the package
+    from chromadb.config import Settings
 
     settings = Settings(anonymized_telemetry=False)
     if path is None:
@@ -156,8 +156,10 @@ class Store:
         }
         for shard in range(self.shards):
             with _chroma("list what is pending"):
-                got = self.collection(shard).get(where=waiting, include=["metadatas"])
-            for fields in got["metadatas"] or []:
+                collection = self.collection(shard)
+                got: dict[str, Any] = collection.get(where=waiting, include=["metadatas"])
+            metadatas: list[dict[str, Any]] = got["metadatas"] or []
+            for fields in metadatas:
                 found[(str(fields["user_id"]), str(fields["space"]))] = None
         return list(found)
 
@@ -300,10 +302,11 @@ class ScopedStore:
         if not self.store.shared:
             return {}
         with _chroma("read a revision"):
-            got = self.store.collection(self.shard).get(
+            got: dict[str, Any] = self.store.collection(self.shard).get(
                 ids=[self._row_id("revision", "")], include=["metadatas"]
             )
-        found = dict((got["metadatas"] or [{}])[0]) if got["ids"] else {}
+        metadatas: list[dict[str, Any]] = got["metadatas"] or []
+        found: dict[str, Any] = metadatas[0] if metadatas else {}
         own = self.store.own_key()
         return {k: v for k, v in found.items() if k.startswith("w_") and k != own}
 

@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from functools import lru_cache
+from typing import Any
 
 import snowballstemmer
 
@@ -14,7 +15,8 @@ _TOKEN = re.compile(f"[{_CJK}]+|[^\\W_{_CJK}]+(?:['’.,:/@_-][^\\W_{_CJK}]+)*")
 _POSSESSIVE = re.compile(r"['’](?:s|re|ve|ll|d|m|t)$")
 
 # Function words of the two languages, and the words that a memory puts into every sentence.
-_STOP = """a about after again all also am an and any are as at be because been before being but by can
+_STOP = """
+    a about after again all also am an and any are as at be because been before being but by can
     could did do does doing don for from had has have having he her here hers him his how i if in
     into is it its just me more most my no nor not now of off on once only or other our ours out
     over own same she should so some such than that the their theirs them then there these they this
@@ -57,13 +59,13 @@ def fold(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
-_ENGLISH = snowballstemmer.stemmer("english")
+_snowball: Any = snowballstemmer
+_ENGLISH = _snowball.stemmer("english")
 
 
 @lru_cache(maxsize=65_536)
 def _stem(word: str) -> str:
-    stem: str = _ENGLISH.stemWord(word)
-    return stem
+    return str(_ENGLISH.stemWord(word))
 
 
 def words(text: str, *, stop: bool = True) -> list[str]:

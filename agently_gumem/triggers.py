@@ -218,7 +218,7 @@ class Window:
             it goes down to `keep`, rounded up to whole turns; by characters or tokens to half of
             the limit. The newest turn always stays.
         """
-        starts = [i for i, role in enumerate(roles) if i == 0 or _opens(roles, i)]
+        starts = [i for i in range(len(roles)) if i == 0 or _opens(roles, i)]
         cuts = [0]
         if self._over(self.limit.messages, len(roles)):
             cuts.append(max(s for s in starts if s == 0 or len(roles) - s >= self.keep))

@@ -132,7 +132,7 @@ class UserMemory:
 
     async def recall(self, asked: Asked) -> MemoryContext:
         """Recall on the worker's loop; `query` is the form for callers."""
-        if not isinstance(asked.text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(asked.text, str):
             raise ConfigError(f"query takes a text, not {asked.text!r}")
         if switched_off():
             return MemoryContext(query=asked.text)
@@ -157,7 +157,7 @@ class UserMemory:
             return self._engine.recall
         if isinstance(given, RecallConfig):
             return given
-        if not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(given, Mapping):
             raise ConfigError(f"recall_config takes a RecallConfig or a dict, not {given!r}")
         whole = {**self._engine.recall.model_dump(), **given}
         return as_record(RecallConfig, whole, "recall_config")

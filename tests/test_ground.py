@@ -11,6 +11,7 @@ NOW = datetime(2026, 5, 6, 10, tzinfo=timezone.utc)  # a Wednesday
 
 
 def said(content: str, role: str = "user", sequence: int = 0, at: datetime | None = NOW) -> Message:
+    """Build a message."""
     return Message(content=content, role=role, sequence=sequence, timestamp=at)
 
 
@@ -53,6 +54,8 @@ def test_facts_of_the_shop_stand_in_what_the_user_did(fact: str, sources: list[s
         ('User calls the dog "Biscuit Boy".', "my dog is called Biscuit Boy"),
         ("User works with Anna Schmidt.", "Anna Schmidt works with me"),
         ("User's order is ORD-2024-77.", "where is my order ord-2024-77?"),
+        ("用户的酒店预算是每晚五百元以内。", "酒店每晚控制在500元以内"),
+        ("User's phone number is 138-0013-8000.", "call 13800138000, my phone"),
         ("User visits Caroline's studio.", "I visit the studio of Caroline"),
     ],
 )
@@ -127,7 +130,7 @@ def test_a_plain_yes_makes_it_the_users(yes: str) -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    ["yes but not Berlin", "Right now I am busy", "对花生过敏", "可以吗？", "好的，但是不对"],
+    ["yes but no", "Right now I am busy", "对花生过敏", "可以吗？", "好的，但是不对"],
 )
 def test_half_a_yes_confirms_nothing(answer: str) -> None:
     """A second thought, or a word that only looks like a yes, is no confirmation."""

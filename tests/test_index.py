@@ -21,10 +21,12 @@ RANDOM = np.random.default_rng(7)
 
 
 def message(name, content="hello there", **fields):
+    """Make a Message."""
     return Message(id=name, content=content, **fields)
 
 
 def fact(name, content="User likes tea", sources=("m1",), **fields):
+    """Make a Fact."""
     return Fact(
         id=name,
         user_id="u",
@@ -37,11 +39,13 @@ def fact(name, content="User likes tea", sources=("m1",), **fields):
 
 
 def unit(dimension=8):
+    """Make a random unit vector."""
     vector = RANDOM.standard_normal(dimension).astype(np.float32)
     return vector / np.linalg.norm(vector)
 
 
 def index_of(*texts):
+    """Make an index of messages without vectors."""
     index = UserIndex(8)
     records = [message(f"m{i}", text, sequence=i) for i, text in enumerate(texts)]
     index.put(records, [None] * len(records))

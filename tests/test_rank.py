@@ -67,6 +67,7 @@ def build(embed):
 
 
 def fact(name, content, *sources, **fields):
+    """Make a Fact; its source is made up unless given."""
     fields = {"created_at": MAY, "updated_at": MAY} | fields
     return Fact(
         id=name,
@@ -78,6 +79,7 @@ def fact(name, content, *sources, **fields):
 
 
 def turn(number, content, role="user", session="s1", **fields):
+    """Make the message number so-and-so."""
     fields = {"timestamp": MAY} | fields
     return Message(
         id=f"m{number}", content=content, role=role, session_id=session, sequence=number, **fields
@@ -85,6 +87,7 @@ def turn(number, content, role="user", session="s1", **fields):
 
 
 def summary(name, content, *facts, **fields):
+    """Make a Summary of Facts."""
     fields = {"topic": "t", "created_at": MAY, "updated_at": MAY} | fields
     return Summary(id=name, user_id="u", content=content, source_facts=list(facts), **fields)
 
@@ -194,6 +197,7 @@ UNRELATED = [
 
 
 def stored(build, name):
+    """Build one of the small stores."""
     return build(*(fact(f"f{i}", text) for i, text in enumerate(STORES[name])))
 
 
@@ -237,16 +241,27 @@ def test_an_empty_store_recalls_nothing(ask):
     assert ask(UserIndex(512), "What is my budget?") == []
 
 
-def test_a_turn_is_found_through_its_neighbour(build, ask):
-    """The answer "Forty-two, wide fit." is recalled by the question before it."""
+def test_an_answer_is_found_through_its_question(build, ask):
+    """Of two turns that say "42, wide", the one after the question about shoes is recalled."""
     index = build(
-        turn(1, "What size are your running shoes?", "assistant"),
-        turn(2, "42, and I need a wide fit."),
-        turn(3, "42 people came to the lecture", session="s2"),
-        turn(4, "It rained the whole week", session="s2"),
+        turn(1, "How many people were at the lecture?", "assistant", session="s2"),
+        turn(2, "42, wide.", session="s2"),
+        turn(3, "What size are your running shoes?", "assistant"),
+        turn(4, "42, wide."),
     )
-    found = ask(index, "size of my running shoes?", floor=0.0)
-    assert found.index("m2") < found.index("m3")
+    assert set(ask(index, "What size are my running shoes?")) == {"m3", "m4"}
+
+
+def test_neighbours_raise_a_turn(build, ask):
+    """Of equal turns, the one beside what the question is about ranks first."""
+    index = build(
+        turn(1, "The lecture was long", session="s2"),
+        turn(2, "42, wide.", session="s2"),
+        turn(3, "42, wide."),
+        turn(4, "That is what I take in running shoes"),
+    )
+    found = ask(index, "running shoes", floor=0.0)
+    assert found.index("m3") < found.index("m2")
 
 
 def test_a_turn_is_raised_by_its_fact(build, ask):
@@ -270,8 +285,8 @@ def test_a_topic_raises_its_facts_but_gates_nothing(build, ask):
     """Facts of the nearest Topic gain; a Fact of no Topic is found all the same."""
     topic = Topic(id="t1", user_id="u", name="running shoes", aliases=["跑鞋"], updated_at=MAY)
     records = [
-        fact("f1", "User likes blue", topic="跑鞋"),
         fact("f2", "User likes blue"),
+        fact("f1", "User likes blue", topic="跑鞋"),
         fact("f3", "User bought running shoes"),
     ]
     index = build(topic, *records)
@@ -427,7 +442,7 @@ def test_topics_near_new_messages_come_first(build, embed):
     names = ["travel", "running shoes", "饮食"]
     index = build(*(Topic(id=n, user_id="u", name=n, updated_at=MAY) for n in names))
     texts = ["I need new trainers for running"]
-    assert [t.id for t in nearest_topics(index, embed(texts), texts, 2)][0] == "running shoes"
+    assert nearest_topics(index, embed(texts), texts, 2)[0].id == "running shoes"
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ NOW = datetime(2026, 5, 6, tzinfo=timezone.utc)
 
 
 def fact(id_: str, content: str, source: str = "", **more: object) -> Fact:
+    """Build a Fact."""
     fields = {"user_id": "u", "created_at": NOW, "updated_at": NOW, "session_ids": ["s1"], **more}
     return Fact.model_validate(
         {"id": id_, "content": content, "source_message_ids": [source or f"m-{id_}"], **fields}
@@ -22,12 +23,14 @@ def fact(id_: str, content: str, source: str = "", **more: object) -> Fact:
 def run(
     proposals: list[Proposal], *known: Fact, similarity: dict[tuple[str, str], float] | None = None
 ) -> Reconciled:
+    """Reconcile with every active Fact shown as k1, k2, ..."""
     shown = [f for f in known if f.validity == "active"]
     refs = {f"k{i}": f for i, f in enumerate(shown, start=1)}
     return reconcile(proposals, {f.id: f for f in known}, refs, similarity or {}, NOW)
 
 
 def after(known: tuple[Fact, ...], done: Reconciled) -> dict[str, Fact]:
+    """Give the Facts as they are once written."""
     return {f.id: f for f in known} | {f.id: f for f in done.facts}
 
 
@@ -182,7 +185,7 @@ def _build(batch: list[tuple[str, set[int], int]], start: int) -> list[Proposal]
 def test_no_active_fact_goes_without_an_active_end(
     batches: list[list[tuple[str, set[int], int]]],
 ) -> None:
-    """Whatever the model claims: no Fact is lost, chains end in an active one, texts stay unique."""
+    """Whatever the model claims: no Fact is lost, chains end in an active one, texts are unique."""
     known: tuple[Fact, ...] = ()
     for i, batch in enumerate(batches):
         done = run(_build(batch, i * 10), *known)

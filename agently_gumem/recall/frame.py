@@ -13,6 +13,7 @@ _INVISIBLE = re.compile(
 )
 _DELIMITER = re.compile(r"<(?=[\s\u200d]*/?[\s\u200d]*memory|\|)", re.IGNORECASE)
 _SECTION = re.compile(r"\[([^\W\d_][\w ./-]{0,60})\](?=\s*[:：])")
+_HEAD_END = re.compile(r"\](?=\s*[:：])")
 
 
 def neutralise(text: str, limit: int | None = ITEM_CHARS) -> str:
@@ -28,7 +29,7 @@ def neutralise(text: str, limit: int | None = ITEM_CHARS) -> str:
     """
     line = " ".join(_INVISIBLE.sub("", text).split())
     line = _DELIMITER.sub("‹", line)
-    line = _SECTION.sub(r"(\1)", line).replace("${", "$ {")
+    line = _HEAD_END.sub(")", _SECTION.sub(r"(\1)", line)).replace("${", "$ {")
     if limit is not None and len(line) > limit:
         line = line[: limit - 1].rstrip() + "…"
     return line

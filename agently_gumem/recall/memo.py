@@ -89,10 +89,10 @@ def _render(memo: Mapping[str, Any]) -> str:
     for key, value in memo.items():
         if isinstance(value, Mapping):
             entries = cast("Mapping[str, Any]", value).items()
-            lines += [f"{neutralise(key)}:", *(_entry(f"{k}: {_inline(v)}") for k, v in entries)]
+            lines += [neutralise(f"{key}:"), *(_entry(f"{k}: {_inline(v)}") for k, v in entries)]
         elif isinstance(value, list):
             lines += [
-                f"{neutralise(key)}:",
+                neutralise(f"{key}:"),
                 *(_entry(_inline(v)) for v in cast("list[Any]", value)),
             ]
         else:

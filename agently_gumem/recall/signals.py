@@ -29,6 +29,9 @@ FROM_SUMMARIES = 0.2
 SAME_SESSION = 0.02
 # Coverage in the evidence: with half a cosine's weight the floor keeps the most gold (same data).
 COVERAGE = 0.4
+# Share of a turn's evidence that the next turn of its session has as well: an answer ("42, wide
+# fit") says little without its question. Below 1, so it never lifts a question over the floor.
+ANSWER = 0.6
 # What a name that the store never saw takes from the evidence: 94 % of the questions asked of
 # another dialogue of the same data have one, 10 % of its own.
 UNSEEN_NAME = 0.3
@@ -49,7 +52,8 @@ class Signals:
     lexical: Scores
     """Weighted BM25 share, 0 to LEXICAL."""
     evidence: Scores
-    """What is held to the floor: absolute, of the text itself or, for a turn, of its Fact."""
+    """What is held to the floor: absolute; of the text itself, or, for a turn, of its Fact or of
+    the turn that it answers."""
     window: Scores
     """For a turn: what it and its neighbours say together."""
     links: Scores
@@ -97,6 +101,8 @@ def gather(
     prior[turns] = _session_prior(base[turns], sessions)
     if session_id is not None:
         prior[turns] += SAME_SESSION * (sessions == index.code(session_id))
+    question, _ = _shifted(evidence[turns], sessions)
+    evidence[turns] = np.maximum(evidence[turns], ANSWER * question)
     _link(index, base, base + window, links, evidence)
     _raise_topics(index, base, prior, topics)
     return Signals(dense, lexical, evidence, window, links, prior)

@@ -28,9 +28,9 @@ class MemoryContext(Record):
     """The context of one query; `formatted_context` is the part for the prompt."""
 
     query: str = ""
-    short_term_context: list[Message] = Field(default_factory=list)
+    short_term_context: list[Message] = Field(default_factory=list[Message])
     """This session's newest messages that are no longer in the window, oldest first."""
-    mid_term_context: list[ContextItem] = Field(default_factory=list)
+    mid_term_context: list[ContextItem] = Field(default_factory=list[ContextItem])
     """What the query recalled: Summaries, Facts, turns, best first."""
     long_term_user_context: str = ""
     """The memo, as text."""
@@ -39,5 +39,5 @@ class MemoryContext(Record):
     """Tokens of `formatted_context`, by the counter of the GUMem."""
     abstained: bool = True
     """Nothing passed the floor: there is no more in the text than the memo."""
-    items: list[ContextItem] = Field(default_factory=list)
+    items: list[ContextItem] = Field(default_factory=list[ContextItem])
     """What stands in the text, in its order."""

@@ -71,7 +71,7 @@ class Summary(Record):
     validity: Literal["active", "invalid", "deprecated"] = "active"
     memory_status: Literal["active", "deprioritized", "archived", "deleted"] = "active"
     retrieval_boost: float = Field(default=1.0, ge=0.0)
-    evidence: list[dict[str, Any]] = Field(default_factory=list)
+    evidence: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])
     """What it rests on beside its Facts: messages, behaviour, anchors."""
     anchors: dict[str, str] = Field(default_factory=dict)
     created_at: Moment

@@ -25,7 +25,7 @@ class Memo(BaseModel):
     """Long-term preferences, one short key each: how to address and answer, likes, dislikes."""
     constraints: list[str] = Field(default_factory=list)
     """Durable limits that every plan has to respect: budget, diet, times that are not possible."""
-    stable_facts: list[StableFact] = Field(default_factory=list)
+    stable_facts: list[StableFact] = Field(default_factory=list[StableFact])
     """Confirmed facts about the user that matter to most questions."""
 
 

@@ -137,6 +137,8 @@ def _digit_runs(text: str) -> Iterator[Found]:
 def _longest(text: str, groups: list[tuple[int, int]], first: int) -> tuple[int, str]:
     number, best = "", (first, "")
     spelled = len(groups) <= _MAX_GROUPS  # one digit at a time, and nothing else
+    if not spelled and groups[first][1] - groups[first][0] < _SHORT_NUMBER:
+        return best
     for last in range(first, min(first + _MAX_GROUPS, len(groups))):
         number += text[slice(*groups[last])]
         if len(number) > 19:

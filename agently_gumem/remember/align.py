@@ -33,9 +33,9 @@ class Mirror:
     """Tells two Session objects apart that say the same words at the same place."""
     seen: list[Said] | None = None
     """The beginning that was handled; None before the first look."""
-    ids: list[str | None] = field(default_factory=lambda: cast(list[str | None], []))
+    ids: list[str | None] = field(default_factory=lambda: cast("list[str | None]", []))
     """The stored id of each of those; None for what was left out."""
-    live: dict[int, datetime] = field(default_factory=lambda: cast(dict[int, datetime], {}))
+    live: dict[int, datetime] = field(default_factory=lambda: cast("dict[int, datetime]", {}))
     """Place of a user's message -> when it came, for messages that were seen to arrive."""
 
 
@@ -54,7 +54,7 @@ def said(message: Any) -> Said:
     role: Any
     content: Any
     if isinstance(message, Mapping):
-        held = cast(Mapping[str, Any], message)
+        held = cast("Mapping[str, Any]", message)
         role, content = held.get("role"), held.get("content")
     else:
         role, content = getattr(message, "role", None), getattr(message, "content", None)
@@ -71,13 +71,13 @@ def _text(content: Any) -> str:
     if content is None:
         return ""
     if isinstance(content, Sequence):
-        return "\n".join(_part(part) for part in cast(Sequence[Any], content))
+        return "\n".join(_part(part) for part in cast("Sequence[Any]", content))
     return str(content)
 
 
 def _part(part: Any) -> str:
     if isinstance(part, Mapping):
-        held = cast(Mapping[str, Any], part)
+        held = cast("Mapping[str, Any]", part)
         return str(held["text"]) if "text" in held else f"({held.get('type', 'attachment')})"
     return str(part)
 

@@ -36,7 +36,7 @@ class DigestReport:
     superseded: int = 0
     summaries: int = 0
     memo_changed: bool = False
-    dropped: Counter[str] = field(default_factory=lambda: Counter[str]())
+    dropped: Counter[str] = field(default_factory=Counter[str])
     """Drafts that were no Facts, and parts of answers that were refused, by reason."""
     error: str = ""
     """Why it ended early; what waits is taken up by the next."""
@@ -211,7 +211,7 @@ async def _topics(scope: Scope, done: Reconciled) -> dict[str, Topic]:
     """Find or make the Topic of each new Fact: folded name as proposed -> Topic."""
     fresh = [f for f in done.facts if f.id in set(done.new)]
     names = list(dict.fromkeys(_topic_name(f) for f in fresh))
-    vectors = await scope.embed(names) if names else []
+    vectors = await scope.embed(names)
     topics: dict[str, Topic] = {}
     for name, vector in zip(names, vectors, strict=True):
         known = same_topic(scope.index, name, vector) or _same_now(topics.values(), name)
@@ -305,7 +305,7 @@ async def _rebuild(scope: Scope, agent: Any | None, report: DigestReport) -> Non
     patches: list[MemoPatch] = []
     if refs:
         prompt = scope.services.prompts.memo(refs, scope.services.schema.json_schema)
-        answer = cast(MemoAnswer, await scope.services.model.ask(prompt, scope.user_id, agent))
+        answer = cast("MemoAnswer", await scope.services.model.ask(prompt, scope.user_id, agent))
         patches = answer.memo
     behind: dict[str, Fact | None] = dict(refs)
     facts = dict(scope.index.facts)

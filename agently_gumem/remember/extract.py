@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, cast, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agently_gumem.prompts import ExtractAnswer, FactDraft
 from agently_gumem.recall.nominate import nearest_topics, nominate
@@ -29,9 +30,9 @@ class Extracted:
     proposals: list[Proposal]
     answer: ExtractAnswer
     candidates: Mapping[str, Fact]
-    dropped: Counter[str] = field(default_factory=lambda: Counter[str]())
+    dropped: Counter[str] = field(default_factory=Counter[str])
     similarity: dict[tuple[str, str], float] = field(
-        default_factory=lambda: cast(dict[tuple[str, str], float], {})
+        default_factory=lambda: cast("dict[tuple[str, str], float]", {})
     )
 
 
@@ -42,7 +43,7 @@ async def extract(scope: Scope, batch: Sequence[Message], agent: Any | None) -> 
         ModelError: There was no valid answer.
     """
     refs = {f"m{i}": message for i, message in enumerate(batch, 1)}
-    vectors = np.stack([scope.index.vector(m.id) for m in batch])
+    vectors = np.stack([_vector(scope, m.id) for m in batch])
     texts = [text_of(m) for m in batch]
     limits = scope.services.limits
     known = nominate(scope.index, vectors, texts, limits.candidates)
@@ -55,7 +56,7 @@ async def extract(scope: Scope, batch: Sequence[Message], agent: Any | None) -> 
         scope.services.schema.fitting(scope.memo.value) if scope.memo else {},
         scope.services.schema.json_schema,
     )
-    answer = cast(ExtractAnswer, await scope.services.model.ask(prompt, scope.user_id, agent))
+    answer = cast("ExtractAnswer", await scope.services.model.ask(prompt, scope.user_id, agent))
     return await _propose(scope, refs, candidates, answer)
 
 
@@ -68,7 +69,7 @@ async def _propose(
     """Turn drafts into proposals; what its sources do not hold is dropped and counted."""
     out = Extracted([], answer, candidates)
     drafts = [d.model_copy(update={"ref": d.ref or f"f{i}"}) for i, d in enumerate(answer.facts, 1)]
-    vectors = await scope.embed([d.content for d in drafts]) if drafts else np.zeros((0, 1))
+    vectors = await scope.embed([d.content for d in drafts])
     taken: Counter[str] = Counter()
     speakers = {m.speaker for m in refs.values() if m.speaker}
     for draft, vector in zip(drafts, vectors, strict=True):
@@ -82,9 +83,14 @@ async def _propose(
             Proposal(draft.ref, _fact(scope, draft, sources), draft.same_as, tuple(draft.replaces))
         )
         for name, candidate in candidates.items():
-            near = float(vector @ scope.index.vector(candidate.id).astype(np.float32))
-            out.similarity[(draft.ref, name)] = near
+            out.similarity[(draft.ref, name)] = float(vector @ _vector(scope, candidate.id))
     return out
+
+
+def _vector(scope: Scope, record_id: str) -> NDArray[np.float32]:
+    """Return the vector of a record of the index; zeros where it has left it meanwhile."""
+    held = scope.index.vector(record_id)
+    return held if held is not None else np.zeros(scope.index.dimension, np.float32)
 
 
 def _refusal(
@@ -100,7 +106,7 @@ def _refusal(
         return "reference"
     if all(taken[m.id] >= scope.services.limits.facts_per_message for m in sources):
         return "too_many"
-    near = max(float(vector @ scope.index.vector(m.id).astype(np.float32)) for m in sources)
+    near = max(float(vector @ _vector(scope, m.id)) for m in sources)
     verdict = ground_fact(
         draft.content, sources, speakers=speakers, entities=draft.entities, similarity=near
     )
@@ -123,7 +129,7 @@ def _fact(scope: Scope, draft: FactDraft, sources: Sequence[Message]) -> Fact:
         session_ids=list(dict.fromkeys(m.session_id for m in sources)),
         subject=subject,
         content=content,
-        kind=cast(Kind, draft.kind if draft.kind in get_args(Kind) else "fact"),
+        kind=cast("Kind", draft.kind if draft.kind in get_args(Kind) else "fact"),
         topic=draft.topic.strip(),
         entities=[e for e in dict.fromkeys(draft.entities) if e],
         labels=[e for e in dict.fromkeys(draft.labels) if e],

@@ -31,7 +31,7 @@ class Patched:
     """The memo after a digest, and what was refused of the patch, by reason."""
 
     state: MemoState
-    refused: list[str] = field(default_factory=lambda: cast(list[str], []))
+    refused: list[str] = field(default_factory=lambda: cast("list[str]", []))
 
 
 def apply_patches(
@@ -107,7 +107,7 @@ def _apply(
     evidence = [f.content for f in [*sure, *known]] + [*_leaves(before)]
     if not all(holds(leaf, evidence).ok for leaf in _leaves(wanted)):
         return "says more than its facts"
-    merged = _merge(before, wanted, known, sure)
+    merged = _merge(before, wanted, known)
     if not rules.schema.whole({**value, patch.key: merged}):
         return "does not fit the schema"
     value[patch.key] = merged
@@ -115,17 +115,17 @@ def _apply(
     return ""
 
 
-def _merge(before: Any, wanted: Any, known: Sequence[Fact], fresh: Sequence[Fact]) -> Any:
+def _merge(before: Any, wanted: Any, known: Sequence[Fact]) -> Any:
     """Take the new value, and keep of the old one what an active Fact still holds.
 
     The model gives a whole value; what it forgets to repeat must not be lost by that.
     """
     if isinstance(before, Mapping) and isinstance(wanted, Mapping):
-        old, new = cast(Mapping[str, Any], before), cast(Mapping[str, Any], wanted)
+        old, new = cast("Mapping[str, Any]", before), cast("Mapping[str, Any]", wanted)
         kept = {k: v for k, v in old.items() if k not in new and _supported(v, known)}
         return {**{k: v for k, v in kept.items() if not _told(v, new.values())}, **new}
     if isinstance(before, list) and isinstance(wanted, list):
-        old_items, new_items = cast(list[Any], before), cast(list[Any], wanted)
+        old_items, new_items = cast("list[Any]", before), cast("list[Any]", wanted)
         kept_items = [
             item
             for item in old_items
@@ -148,10 +148,10 @@ def _prune(value: Any, behind: Sequence[Fact]) -> Any:
         return value
     held = [f for f in behind if _active(f)]
     if isinstance(value, Mapping):
-        entries = cast(Mapping[str, Any], value)
+        entries = cast("Mapping[str, Any]", value)
         return {k: v for k, v in entries.items() if not _outdated(v, gone, held)}
     if isinstance(value, list):
-        return [v for v in cast(list[Any], value) if not _outdated(v, gone, held)]
+        return [v for v in cast("list[Any]", value) if not _outdated(v, gone, held)]
     return None if _outdated(value, gone, held) else value
 
 
@@ -180,9 +180,9 @@ def _terms(entry: Any) -> list[str]:
 def _leaves(value: Any) -> list[str]:
     """List the texts in a value; numbers such as a confidence are not claims."""
     if isinstance(value, Mapping):
-        return [t for v in cast(Mapping[str, Any], value).values() for t in _leaves(v)]
+        return [t for v in cast("Mapping[str, Any]", value).values() for t in _leaves(v)]
     if isinstance(value, list):
-        return [text for item in cast(list[Any], value) for text in _leaves(item)]
+        return [text for item in cast("list[Any]", value) for text in _leaves(item)]
     return [value] if isinstance(value, str) else []
 
 

@@ -38,6 +38,7 @@ _NUMBER = re.compile(
 )
 _RUN = re.compile(f"[{CHINESE}]+")
 _WORD = re.compile(r"[a-z]+")
+_ANY = re.compile(f"(?<![A-Za-z-])\\d[\\d.,]*|[{CHINESE}]{{2,}}")
 _DIGIT_RUN = re.compile(r"\d+")
 
 
@@ -68,6 +69,11 @@ def number_word(word: str) -> int | None:
     if word and all(char in CHINESE for char in word):
         return chinese_number(word)
     return _WORDS.get(word, _LOOSE.get(word))
+
+
+def blank(text: str) -> str:
+    """Take the numbers out of a text."""
+    return _ANY.sub(" ", text)
 
 
 def claimed(text: str) -> list[frozenset[Decimal]]:

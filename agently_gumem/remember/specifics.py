@@ -20,7 +20,7 @@ _GENERIC_WORDS = """
 _GENERIC = frozenset(_GENERIC_WORDS.split())
 GENERIC_CJK = re.compile(
     "用户|偏好|喜欢|喜爱|倾向于?|希望|打算|计划|准备|正在|当前|目前|大多|通常|经常|更加?|感兴趣|"
-    "关注|以内|表示|提到|认为|想要|需要|一直|最近|比较|非常"
+    "关注|的|了|是|在|与|把|被|以内|表示|提到|认为|想要|需要|一直|最近|比较|非常"
 )
 # Capitalised, but no names: who is spoken of, and units that both languages write their own way.
 _NO_NAMES = "user users i ok am pm rmb usd cny eur gbp mr mrs ms dr mom dad mum grandma grandpa"
@@ -30,6 +30,8 @@ _IDENTIFIER = re.compile(
     r"https?://[^\s，。；）)]+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
     r"|(?<![A-Za-z0-9])[A-Za-z]+(?:[-_/.]?[A-Za-z]+)*[-_/.]?\d[A-Za-z0-9]*(?:[-_/.][A-Za-z0-9]+)*"
 )
+_LONG_NUMBER = re.compile(r"(?<!\d)\d(?:[ -]?\d){6,}(?!\d)")
+_SEPARATOR = re.compile(r"(?<=\d)[ -](?=\d)")
 _QUOTE = re.compile(
     r"[\"“「『《]([^\"“”「」『』《》\n]{2,200})[\"”」』》]|(?<!\w)['‘]([^'‘’\n]{2,80})['’](?!\w)"
 )
@@ -104,7 +106,7 @@ def missing(text: str, evidence: Evidence, entities: Sequence[str] = ()) -> str:
     bare = without_dates(plain)
     if not all(_holds_identifier(i, evidence) for i in _IDENTIFIER.findall(bare)):
         return "number"
-    bare = _IDENTIFIER.sub(" x ", bare)
+    bare = _LONG_NUMBER.sub(lambda m: _unless_held(m, evidence), _IDENTIFIER.sub(" x ", bare))
     if not all(readings & evidence.numbers for readings in numerals.claimed(bare)):
         return "number"
     if not all(evidence.holds_name(name) for name in names(bare)):
@@ -120,6 +122,12 @@ def _lacks_date(plain: str, evidence: Evidence) -> bool:
         and all(evidence.holds_weekday(day) for day in dates.weekdays(plain))
         and all(evidence.holds_clock(minutes) for _, minutes in numerals.clocks(plain))
     )
+
+
+def _unless_held(match: re.Match[str], evidence: Evidence) -> str:
+    """Blank a phone number and the like that stands there with other separators."""
+    digits = _SEPARATOR.sub("", match.group())
+    return " " if digits in _SEPARATOR.sub("", evidence.folded) else match.group()
 
 
 def _holds_identifier(identifier: str, evidence: Evidence) -> bool:

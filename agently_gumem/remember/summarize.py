@@ -68,7 +68,7 @@ async def summarize(scope: Scope, agent: Any | None) -> list[Summary]:
         shown.append(TopicFacts(entry.topic.name, own, previous))
     names = [t.name for t in index.topics.values()][: 3 * scope.services.limits.topics]
     prompt = scope.services.prompts.summarize(shown, names)
-    answer = cast(SummarizeAnswer, await scope.services.model.ask(prompt, scope.user_id, agent))
+    answer = cast("SummarizeAnswer", await scope.services.model.ask(prompt, scope.user_id, agent))
     made, records = _records(scope, waiting, refs, answer)
     merged, gone = _merge_topics(scope, answer.same_topics)
     latest = {record.id: record for record in [*merged, *records]}
