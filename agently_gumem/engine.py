@@ -69,6 +69,8 @@ class Engine:
         self._open = open_services
         self._services: Services | None = None
         self._scopes: OrderedDict[tuple[str, str], Scope] = OrderedDict()
+        self._sizes: dict[tuple[str, str], int] = {}
+        self._bytes = 0
 
     @property
     def services(self) -> Services:
@@ -101,6 +103,7 @@ class Engine:
             yield await scope.ready()
         finally:
             scope.in_use -= 1
+            self._weigh((user_id, space), scope)
             self._evict()
 
     def is_open(self, user_id: str, space: str, session_id: str) -> bool:
@@ -136,13 +139,20 @@ class Engine:
             self._services.store.close()
         self._scopes.clear()
 
+    def _weigh(self, key: tuple[str, str], scope: Scope) -> None:
+        """Keep the sum of bytes current, at the cost of the one scope that changed."""
+        if self._scopes.get(key) is scope:
+            size = scope.index.nbytes
+            self._bytes += size - self._sizes.get(key, 0)
+            self._sizes[key] = size
+
     def _evict(self) -> None:
         """Let go of the least recently used scopes past the limit of bytes."""
-        sizes = {key: scope.index.nbytes for key, scope in self._scopes.items()}
-        over = sum(sizes.values()) - self.limits.index_bytes
+        if self._bytes <= self.limits.index_bytes:
+            return
         for key, scope in list(self._scopes.items()):
-            if over <= 0:
+            if self._bytes <= self.limits.index_bytes:
                 return
-            if scope.in_use == 0 and not scope.digest_lock.locked():
+            if scope.in_use == 0:
                 del self._scopes[key]
-                over -= sizes[key]
+                self._bytes -= self._sizes.pop(key, 0)

@@ -116,6 +116,7 @@ class GUMem:
                 limits=bounds,
                 select=Selector(),
                 count_tokens=count,
+                memo_tokens=self._engine.recall.memo_tokens,
             )
 
         self._engine = Engine(open_services, bounds)

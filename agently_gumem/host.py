@@ -198,7 +198,9 @@ class Host:
             if ours:
                 _set_section(prompt, "")
             return
-        memory.saw_request(session.session_settings, len(session.full_context))
+        question = prompt.get("input")
+        text = question if isinstance(question, str) else ""
+        memory.saw_request(session.session_settings, len(session.full_context), text)
         await self._engine.worker.arun(memory.look_back)
         context = await self._engine.worker.arun(
             memory.context_for, _question(prompt), session.context_window, self._engine.recall

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agently_gumem.blas import one_thread
 from agently_gumem.config import RecallConfig
 from agently_gumem.recall.compose import compose
 from agently_gumem.recall.frame import neutralise
@@ -46,7 +47,7 @@ async def recall(scope: Scope, beside: Sequence[Scope], asked: Asked) -> MemoryC
 
 
 def _guarded(scope: Scope, beside: Sequence[Scope], asked: Asked, vector: Any) -> MemoryContext:
-    with contextlib.ExitStack() as guards:
+    with contextlib.ExitStack() as guards, one_thread():
         for held in sorted({scope, *beside}, key=lambda s: s.space):
             guards.enter_context(held.guard)
         return _compose(scope, beside, asked, vector)

@@ -10,11 +10,12 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from agently_gumem.blas import one_thread
 from agently_gumem.config import Limits
 from agently_gumem.embedder import Embedder
 from agently_gumem.ids import Ids
@@ -23,12 +24,21 @@ from agently_gumem.model import Model
 from agently_gumem.prompts import Prompts
 from agently_gumem.recall.index import UserIndex
 from agently_gumem.records import MemoState, Message, now
-from agently_gumem.remember.select import Selector
 from agently_gumem.rows import Kept, flag_row, from_row, text_of, to_row
 from agently_gumem.store import Row, ScopedStore, Store
 from agently_gumem.worker import Worker
 
+R = TypeVar("R")
 WAITING = ("pending", "chunked")
+
+
+class Selected(Protocol):
+    """A text as it may be remembered."""
+
+    @property
+    def text(self) -> str:
+        """What is left of it."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -42,8 +52,10 @@ class Services:
     prompts: Prompts
     schema: MemoSchema
     limits: Limits
-    select: Selector
+    select: Callable[[str], Selected]
     count_tokens: Callable[[str], int]
+    memo_tokens: int
+    """Bound of the memo."""
 
     @property
     def ids(self) -> Ids:
@@ -193,6 +205,15 @@ class Scope:
         """Turn the user's memory off or on, in the store, for every process."""
         await self.write_flags([flag_row("state", "state", paused=paused)])
         self.paused = paused
+
+    async def read(self, fn: Callable[[UserIndex], R]) -> R:
+        """Run what computes over the index in the pool; the index does not change meanwhile."""
+
+        def held() -> R:
+            with self.guard, one_thread():
+                return fn(self.index)
+
+        return await self.services.worker.thread(held)
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed in the pool."""

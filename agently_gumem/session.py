@@ -17,6 +17,7 @@ from agently_gumem.remember import journal as journaling
 from agently_gumem.remember.align import Mirror, Said, said
 from agently_gumem.remember.digest import DigestReport, Job, digest, waiting_ids
 from agently_gumem.scope import Scope
+from agently_gumem.text import make_safe
 from agently_gumem.triggers import Idle, Trigger, TriggerState, Window, as_trigger, parts, window_of
 from agently_gumem.user import UserMemory
 from agently_gumem.worker import Worker, awaitable, blocking
@@ -267,20 +268,29 @@ class MemorySession:
             mark = scope.services.ids.of("mark", scope.key, self.session_id, key or "")
             if key is not None and mark in scope.marks:
                 return False
-            await self._journal_now(scope)
-            if outcome is not None:
-                text = f"{name}: {json.dumps(dict(outcome), ensure_ascii=False, default=str)}"
-                said_so = Message(
-                    role="system", content=text, event_type="stage", timestamp=now(), page=name
-                )
-                await journaling.add(scope, self.session_id, [said_so])
             if key is not None:
-                await scope.mark(mark, name)
-            state = await self._state(scope, self.host.window_of(self) if self.host else ())
+                scope.marks.add(mark)  # before anything is awaited: two marks at once are one
+            try:
+                await self._journal_now(scope)
+                if outcome is not None:
+                    await self._keep_outcome(scope, name, outcome)
+                if key is not None:
+                    await scope.mark(mark, name)
+            except BaseException:
+                scope.marks.discard(mark)  # not marked: it can be marked again
+                raise
+            state = await self._state(scope, self._window())
             if await self._asked(replace(state, stage=name)):
                 self._start(scope, force=True)
         await self._wait()
         return True
+
+    async def _keep_outcome(self, scope: Scope, name: str, outcome: Mapping[str, Any]) -> None:
+        text = f"{name}: {json.dumps(dict(outcome), ensure_ascii=False, default=str)}"
+        said_so = Message(
+            role="system", content=text, event_type="stage", timestamp=now(), page=name
+        )
+        await journaling.add(scope, self.session_id, [said_so])
 
     async def _digest(self) -> DigestReport:
         """Turn what waits of this session into Facts, Summaries and memo now.
@@ -300,6 +310,10 @@ class MemorySession:
 
     async def _flush(self, timeout: float | None = None) -> bool:
         """Wait for digests of this session that are under way; tell whether they ended."""
+        # A session that was just left may still be about to start its digest.
+        endings = {asyncio.wrap_future(f) for f in list(self._engine.endings)}
+        if endings and (await asyncio.wait(endings, timeout=timeout))[1]:
+            return False
         if self._task is None or self._task.done():
             return True
         done, _ = await asyncio.wait({self._task}, timeout=timeout)
@@ -317,7 +331,7 @@ class MemorySession:
             StoreError: The store can't be read.
         """
         asked = self.user.config(config or None)
-        return await self.context_for(query, self.host.window_of(self) if self.host else (), asked)
+        return await self.context_for(query, self._window(), asked)
 
     async def context_for(
         self, query: str, window: Sequence[Any], config: RecallConfig
@@ -334,7 +348,7 @@ class MemorySession:
         self.ended = True
         async with self._use() as scope:
             await self._journal_now(scope)
-            state = replace(await self._state(scope, ()), ended=True)
+            state = replace(await self._state(scope, self._window()), ended=True)
             if await self._asked(state):
                 self._start(scope, force=True)
 
@@ -381,10 +395,11 @@ class MemorySession:
 
     # -- what the host tells ---------------------------------------------------------------------
 
-    def saw_request(self, session_settings: Any, length: int) -> None:
+    def saw_request(self, session_settings: Any, length: int, question: str) -> None:
         """Note that a question is on its way: its message will come at place `length`."""
         self.ended = False
-        self._mirror_of(session_settings).live.setdefault(length, now())
+        mirror = self._mirror_of(session_settings)
+        mirror.live[length], mirror.asked[length] = now(), make_safe(question).strip()
 
     async def note_end(self) -> None:
         """Note on the worker's loop that the agent left the session; never raises."""
@@ -446,7 +461,7 @@ class MemorySession:
     async def _idle(self, minutes: float) -> None:
         async def work() -> None:
             async with self._use() as scope:
-                state = replace(await self._state(scope, ()), idle_minutes=minutes)
+                state = replace(await self._state(scope, self._window()), idle_minutes=minutes)
                 if await self._asked(state):
                     self._start(scope, force=True)
 
@@ -463,6 +478,9 @@ class MemorySession:
         scope.leftover = frozenset()
         if left - own and not scope.paused:
             self._spawn(scope, Job(ids=frozenset(left - own), agent=self._agent()))
+
+    def _window(self) -> Sequence[Any]:
+        return self.host.window_of(self) if self.host is not None else ()
 
     def _agent(self) -> Any | None:
         return self.host.agent if self.host is not None else None

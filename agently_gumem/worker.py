@@ -143,7 +143,7 @@ S = TypeVar("S", bound=HasWorker)
 def blocking(
     fn: Callable[Concatenate[S, P], Coroutine[Any, Any, R]],
 ) -> Callable[Concatenate[S, P], R]:
-    """Make the blocking form of a coroutine method, as in `query = blocking(_query)`."""
+    """Give a coroutine method its blocking form, as in `query = blocking(_query)`."""
 
     @functools.wraps(fn)
     def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -155,7 +155,7 @@ def blocking(
 def awaitable(
     fn: Callable[Concatenate[S, P], Coroutine[Any, Any, R]],
 ) -> Callable[Concatenate[S, P], Coroutine[Any, Any, R]]:
-    """Make the form that is awaited on any loop, as in `async_query = awaitable(_query)`."""
+    """Give a coroutine method the form that any loop can await: `async_query`."""
 
     @functools.wraps(fn)
     async def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:

@@ -37,6 +37,12 @@ class Mirror:
     """The stored id of each of those; None for what was left out."""
     live: dict[int, datetime] = field(default_factory=lambda: cast("dict[int, datetime]", {}))
     """Place of a user's message -> when it came, for messages that were seen to arrive."""
+    asked: dict[int, str] = field(default_factory=lambda: cast(dict[int, str], {}))
+    """Place -> the question that was on its way there; a request that fails leaves one behind."""
+
+    def arrived(self, place: int, message: Said) -> bool:
+        """Tell whether the message of a place was seen to arrive there as a live turn."""
+        return place in self.live and self.asked.get(place, "") in message.text
 
 
 @dataclass(frozen=True)
@@ -139,13 +145,15 @@ def align(
         Where new messages begin.
     """
     seen = mirror.seen
-    if seen is not None and list(full[: len(seen)]) == seen:
-        return Aligned(len(seen), list(mirror.ids), extends=True)
-    if seen is not None and seen[: len(full)] == list(full):
+    extends = seen is not None and list(full[: len(seen)]) == seen
+    if not extends and seen is not None and seen[: len(full)] == list(full):
         return Aligned(len(full), mirror.ids[: len(full)], extends=False)
-    ids: list[str | None] = []
-    place = 0
-    for i, message in enumerate(full):
+    ids: list[str | None] = list(mirror.ids) if extends else []
+    held = set(ids)
+    place = max((p + 1 for p, (stored_id, _) in enumerate(stored) if stored_id in held), default=0)
+    for i, message in enumerate(full[len(ids) :], len(ids)):
+        if extends and mirror.arrived(i, message):
+            break  # said now, even in words that are stored already
         wanted = to.form(message)
         found = next((p for p in range(place, len(stored)) if stored[p][1] == wanted), None)
         if found is not None:
@@ -155,4 +163,4 @@ def align(
             ids.append(None)
         else:
             break
-    return Aligned(len(ids), ids, extends=False)
+    return Aligned(len(ids), ids, extends=extends)

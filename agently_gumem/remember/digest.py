@@ -5,6 +5,7 @@ superseded Facts, Topics, the memo and the messages' status: after a crash it is
 the messages still wait. Summaries follow in a request of their own, when enough is new.
 """
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +23,6 @@ from agently_gumem.rows import Kept
 from agently_gumem.scope import Scope
 from agently_gumem.text import fold, is_chinese
 
-MEMO_TOKENS = 300
 REBUILD_FACTS = 120
 
 
@@ -179,9 +179,9 @@ async def _digest_batch(
     report.new += len(done.new)
     report.superseded += len(done.superseded)
     report.memo_changed |= bool(changed)
-    report.dropped.update(found.dropped)
-    report.dropped.update({"verdict": len(done.refused), "memo_patch": len(memo.refused)})
-    scope.dropped.update({k: v for k, v in report.dropped.items() if v})
+    dropped = found.dropped + Counter(verdict=len(done.refused), memo_patch=len(memo.refused))
+    report.dropped += dropped
+    scope.dropped += dropped
 
 
 async def _count_attempt(scope: Scope, batch: Sequence[Message], error: ModelError) -> None:
@@ -214,7 +214,8 @@ async def _topics(scope: Scope, done: Reconciled) -> dict[str, Topic]:
     vectors = await scope.embed(names)
     topics: dict[str, Topic] = {}
     for name, vector in zip(names, vectors, strict=True):
-        known = same_topic(scope.index, name, vector) or _same_now(topics.values(), name)
+        known = await scope.read(functools.partial(same_topic, name=name, vector=vector))
+        known = known or _same_now(topics.values(), name)
         if known is None:
             known = Topic(
                 id=scope.services.ids.of("topic", scope.key, fold(name)),
@@ -272,7 +273,7 @@ def _empty_memo(scope: Scope) -> MemoState:
 
 
 def _rules(scope: Scope) -> MemoRules:
-    return MemoRules(scope.services.schema, scope.services.count_tokens, MEMO_TOKENS)
+    return MemoRules(scope.services.schema, scope.services.count_tokens, scope.services.memo_tokens)
 
 
 def _memo(
@@ -310,6 +311,6 @@ async def _rebuild(scope: Scope, agent: Any | None, report: DigestReport) -> Non
     behind: dict[str, Fact | None] = dict(refs)
     facts = dict(scope.index.facts)
     memo = apply_patches(_empty_memo(scope), patches, behind, facts, _rules(scope), now())
-    report.dropped.update({"memo_patch": len(memo.refused)})
+    report.dropped += Counter(memo_patch=len(memo.refused))
     report.memo_changed |= scope.memo is None or memo.state.value != scope.memo.value
     await scope.write([memo.state])

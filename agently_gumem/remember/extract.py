@@ -46,8 +46,12 @@ async def extract(scope: Scope, batch: Sequence[Message], agent: Any | None) -> 
     vectors = np.stack([_vector(scope, m.id) for m in batch])
     texts = [text_of(m) for m in batch]
     limits = scope.services.limits
-    known = nominate(scope.index, vectors, texts, limits.candidates)
-    topics = nearest_topics(scope.index, vectors, texts, limits.topics)
+    known, topics = await scope.read(
+        lambda index: (
+            nominate(index, vectors, texts, limits.candidates),
+            nearest_topics(index, vectors, texts, limits.topics),
+        )
+    )
     candidates = {f"k{i}": fact for i, fact in enumerate(known, 1)}
     prompt = scope.services.prompts.extract(
         refs,

@@ -1,8 +1,8 @@
 """Journal: what Agently holds becomes Messages, each once, before anything can leave the window."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from agently_gumem.records import Message, now
 from agently_gumem.remember.align import Aligned, Mirror, Said, StoredForm, align, left_out, said
@@ -38,8 +38,11 @@ async def journal(
         history = [said(m) for m in list(full_context)]
         head = history[:-1] if history and history[-1].role == "user" else history
         gone = left_out(head)
-        aligned = align(mirror, head, _stored(scope, session_id), gone, _form(scope, session_id))
+        blank = {i for i, m in enumerate(head) if is_noise("message", m.text)}
+        stored, form = _stored(scope, session_id), _form(scope, session_id)
+        aligned = align(mirror, head, stored, gone | blank, form)
         mirror.live = {i: t for i, t in mirror.live.items() if i >= aligned.start}
+        mirror.asked = {i: q for i, q in mirror.asked.items() if i in mirror.live}
         await _retract(scope, aligned, gone)
         if scope.paused:
             await _pass_over(scope, session_id, head[aligned.start :])
@@ -52,8 +55,10 @@ async def journal(
         for place, message in new.items():
             ids[place] = message.id
         mirror.seen, mirror.ids = head, ids
-        if len(head) < len(history) and not mirror.live.get(len(head)):
-            mirror.live[len(head)] = now()
+        if len(head) < len(history):
+            if not mirror.arrived(len(head), history[-1]):
+                mirror.live[len(head)] = now()
+            mirror.asked.pop(len(head), None)
         return list(new.values())
 
 
@@ -126,11 +131,40 @@ def _placed(
             "session_id": session_id,
             "content": content,
             "speaker": scope.services.select(message.speaker).text,
+            "page": scope.services.select(message.page).text,
+            "anchors": _selected(scope, message.anchors),
+            "metadata": _selected(scope, message.metadata),
+            "page": scope.services.select(message.page).text,
+            "anchors": _selected(scope, message.anchors),
+            "metadata": _selected(scope, message.metadata),
             "status": "pending",
             "attempts": 0,
             "sequence": scope.next_sequence(),
         }
     )
+
+
+def _selected(scope: Scope, value: Any) -> Any:
+    """Take out of all texts in a value, at any depth, what must not be kept."""
+    if isinstance(value, str):
+        return scope.services.select(value).text
+    if isinstance(value, Mapping):
+        entries = cast(Mapping[Any, Any], value).items()
+        return {k: _selected(scope, v) for k, v in entries}
+    if isinstance(value, list | tuple):
+        return [_selected(scope, v) for v in cast(Sequence[Any], value)]
+    return value
+
+
+def _selected(scope: Scope, value: Any) -> Any:
+    """Take out of nested data what must not be kept; numbers are the application's own."""
+    if isinstance(value, str):
+        return scope.services.select(value).text
+    if isinstance(value, Mapping):
+        return {k: _selected(scope, v) for k, v in cast("Mapping[str, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_selected(scope, v) for v in cast("Sequence[Any]", value)]
+    return value
 
 
 def _stored(scope: Scope, session_id: str) -> list[tuple[str, Said]]:
@@ -177,8 +211,12 @@ def _messages(
     aligned: Aligned,
     gone: set[int],
 ) -> dict[int, Message]:
-    """Make the new messages, each chained to the one before it."""
-    before = next((i for i in reversed(aligned.ids) if i is not None), "")
+    """Make the new messages, each chained to the one stored before it.
+
+    To that and not to the one before it in the history: after a reset or a rollback the same words
+    are said anew.
+    """
+    before = next((i for i, _ in reversed(_stored(scope, session_id))), "")
     new: dict[int, Message] = {}
     for place in range(aligned.start, len(head)):
         message = head[place]
@@ -203,7 +241,7 @@ def _messages(
 
 def _moment(mirror: Mirror, head: Sequence[Said], place: int) -> datetime | None:
     """Say when a message came, where it was seen to come; restored history has no time."""
-    if place in mirror.live:
+    if mirror.arrived(place, head[place]):
         return mirror.live[place]
-    asked = mirror.live.get(place - 1)
-    return now() if asked is not None and head[place].role != "user" else None
+    answers = place > 0 and mirror.arrived(place - 1, head[place - 1])
+    return now() if answers and head[place].role != "user" else None

@@ -1,0 +1,163 @@
+"""What the end-to-end tests share: agents on a scripted model, the ways in, ten planted facts."""
+
+import contextlib
+import json
+import warnings
+
+from agently import Agently
+
+from agently_gumem import GUMem
+
+STRATEGY = "compress_with_memo"
+
+# What was said in session one, the question of session two, and what its answer must hold. No
+# answer stands in its question, nor in another one.
+PLANTED = [
+    ("My dentist is Dr. Alvarez.", "Who is my dentist?", "Alvarez"),
+    ("My car is a blue Skoda Octavia.", "Which car do I own?", "Skoda"),
+    ("I am allergic to peanuts.", "What am I allergic to?", "peanuts"),
+    ("My dog is called Biscuit.", "What is my dog called?", "Biscuit"),
+    ("I work at Siemens as a turbine engineer.", "Where do I work?", "Siemens"),
+    ("My favourite drink is oolong tea.", "What is my favourite drink?", "oolong"),
+    ("I was born in Ljubljana.", "In which city was I born?", "Ljubljana"),
+    ("我女儿叫林小雨。", "我女儿叫什么名字？", "林小雨"),
+    ("我的跑鞋预算是800元。", "我的跑鞋预算是多少？", "800"),
+    ("我对花生过敏的事要写在菜单上。", "菜单上要写什么？", "花生"),
+]
+
+
+def agent_of(model):
+    """Create an agent whose own settings point to the model; nothing global changes."""
+    agent = Agently.create_agent()
+    agent.set_settings("OpenAICompatible", model.settings)
+    return agent
+
+
+def say(session, *turns):
+    """Add whole turns to a real Agently session, whose handlers run, without a request."""
+    for asked, answered in turns:
+        session.add_chat_history({"role": "user", "content": asked})
+        session.add_chat_history({"role": "assistant", "content": answered})
+
+
+def pairs(messages):
+    """Read messages, ours or Agently's, as role and content."""
+    return [(m.role, m.content) for m in messages]
+
+
+def register(session, handler, name=STRATEGY, *, method="register_execution_handlers"):
+    """Register an execution handler by the given method, deprecated or not."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        getattr(session, method)(name, handler)
+
+
+@contextlib.contextmanager
+def hooked(*kinds):
+    """Collect events of Agently's centre while the block runs."""
+    events = []
+    name = f"e2e-{id(events)}"
+
+    async def keep(event):
+        events.append(event)
+
+    Agently.event_center.register_hook(keep, event_types=list(kinds), hook_name=name)
+    try:
+        yield events
+    finally:
+        Agently.event_center.unregister_hook(name)
+
+
+def fact_answer(request):
+    """Answer an extract request with one Fact a message of the user: its own words."""
+    if request.memory_stage != "extract":
+        return {"summaries": [], "same_topics": [], "memo": []}
+    said = [m for m in request.data["NEW MESSAGES"] if m["role"] == "user"]
+    return {"facts": [{"content": m["text"], "sources": [m["ref"]]} for m in said], "memo": []}
+
+
+# -- the ways in: (gumem, agent, session id) -> the session's memory -----------------------------
+
+
+def attached(gumem, agent, session_id, **options):
+    """The one line."""
+    memory = gumem.attach(agent, user_id="alice", **options)
+    agent.activate_session(session_id=session_id)
+    return memory.session()
+
+
+def seeded(gumem, agent, session_id, *, method="register_execution_handlers", **options):
+    """The seed's own lines, with its two functions swapped for ours."""
+    agent.activate_session(session_id=session_id)
+    session = agent.activated_session
+    memory = gumem.session("alice", session_id, agent=agent, **options)
+    session.register_analysis_handler(memory.analysis_handler)
+    register(session, memory.execution_handler, method=method)
+    return memory
+
+
+def executing(gumem, agent, session_id, **options):
+    """Our execution handler alone, beside a developer's analysis that asks for it."""
+    agent.activate_session(session_id=session_id)
+    session = agent.activated_session
+    memory = gumem.session("alice", session_id, agent=agent, **options)
+
+    async def analyse(full, window, memo, settings):
+        return STRATEGY if len(window) > 6 or len(full) < 3 else None
+
+    session.register_analysis_handler(analyse)
+    register(session, memory.execution_handler, method="register_resize_handler")
+    return memory
+
+
+def analysing(gumem, agent, session_id, **options):
+    """Our analysis handler alone, beside a developer's execution with a memo of its own."""
+    agent.activate_session(session_id=session_id)
+    session = agent.activated_session
+    memory = gumem.session("alice", session_id, agent=agent, **options)
+
+    async def execute(full, window, memo, settings):
+        return None, list(window)[-2:], "Developer's own memo."
+
+    session.register_analysis_handler(memory.analysis_handler)
+    register(session, execute, method="register_resize_handler")
+    return memory
+
+
+def chained(gumem, agent, session_id, **options):
+    """Attach beside an agent-level handler that was there before."""
+
+    async def before(full, window, memo, settings):
+        return None
+
+    agent.register_session_analysis_handler(before)
+    return attached(gumem, agent, session_id, **options)
+
+
+def old_memo_json(session_id):
+    """A session as the seed's handler left it: a dict memo, and nothing of ours."""
+    return json.dumps(
+        {
+            "id": session_id,
+            "auto_resize": True,
+            "full_context": [],
+            "context_window": [],
+            "memo": {"preferences": {"tone": "formal"}, "facts": ["uses a Dvorak keyboard"]},
+            "session_settings": {},
+        }
+    )
+
+
+def inherited(gumem, agent, session_id, **options):
+    """Attach on a session that is loaded from JSON and holds an old handler's dict memo."""
+    memory = attached(gumem, agent, session_id, **options)
+    agent.activated_session.load_json_session(old_memo_json(session_id))
+    return memory
+
+
+WAYS = [attached, seeded, executing, analysing, chained, inherited]
+
+
+def fresh(**options):
+    """Open a store in memory."""
+    return GUMem(**options)
