@@ -134,26 +134,11 @@ def _placed(
             "page": scope.services.select(message.page).text,
             "anchors": _selected(scope, message.anchors),
             "metadata": _selected(scope, message.metadata),
-            "page": scope.services.select(message.page).text,
-            "anchors": _selected(scope, message.anchors),
-            "metadata": _selected(scope, message.metadata),
             "status": "pending",
             "attempts": 0,
             "sequence": scope.next_sequence(),
         }
     )
-
-
-def _selected(scope: Scope, value: Any) -> Any:
-    """Take out of all texts in a value, at any depth, what must not be kept."""
-    if isinstance(value, str):
-        return scope.services.select(value).text
-    if isinstance(value, Mapping):
-        entries = cast(Mapping[Any, Any], value).items()
-        return {k: _selected(scope, v) for k, v in entries}
-    if isinstance(value, list | tuple):
-        return [_selected(scope, v) for v in cast(Sequence[Any], value)]
-    return value
 
 
 def _selected(scope: Scope, value: Any) -> Any:
