@@ -140,7 +140,8 @@ class Scope:
         """
         async with self._load_lock:
             thread = self.services.worker.thread
-            revision = await thread(self.rows.revision) if self._revision != {} else {}
+            shared = self.services.store.shared
+            revision = await thread(self.rows.revision) if shared else {}
             if self._revision is None or revision != self._revision:
                 rows = await thread(self.rows.load)
                 await thread(self._take, rows)

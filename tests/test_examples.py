@@ -14,7 +14,7 @@ from agently_gumem.testing import RuleModel
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 STORIES = EXAMPLES / "stories"
-SECONDS = 60
+SECONDS = 120
 
 
 def story_with(folder, name, **changes):

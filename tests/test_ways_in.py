@@ -7,7 +7,6 @@ import pytest
 from agently import Agently
 from e2e import (
     PLANTED,
-    STRATEGY,
     WAYS,
     agent_of,
     analysing,
@@ -55,21 +54,19 @@ def last(model):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_each_turn_of_a_second_session_carries_what_its_question_needs(way, model, tmp_path):
+def test_each_turn_of_a_second_session_carries_what_its_question_needs(way, model, gumem):
     """Ten questions, ten answers that stand in no window: each in its own request, from turn 1."""
-    with GUMem(tmp_path) as gumem:
-        agent = agent_of(model)
-        memory = way(gumem, agent, "one")
-        for told, _, _ in PLANTED:
-            agent.input(told).start()
-        memory.digest()
+    agent = agent_of(model)
+    memory = way(gumem, agent, "one")
+    for told, _, _ in PLANTED:
+        agent.input(told).start()
+    memory.digest()
     before = len(model.chat_requests)
-    with GUMem(tmp_path) as gumem:
-        agent = agent_of(model)
-        way(gumem, agent, "two")
-        for _, asked, _ in PLANTED:
-            assert agent.input(asked).start() == "Noted."
-        assert gumem.status()["errors"] == {}
+    agent = agent_of(model)
+    way(gumem, agent, "two")
+    for _, asked, _ in PLANTED:
+        assert agent.input(asked).start() == "Noted."
+    assert gumem.status()["errors"] == {}
     requests = model.chat_requests[before:]
     assert [r.question for r in requests] == [asked for _, asked, _ in PLANTED]
     for request, (_, asked, answer) in zip(requests, PLANTED, strict=True):
@@ -269,7 +266,8 @@ def test_nothing_known_means_no_section(model, gumem):
 def test_the_section_is_this_questions_own(model, gumem):
     """Each request carries its question's context, and nothing of the one before."""
     user = gumem.user("alice")
-    user.add_messages([{"content": "I drink oolong tea."}, {"content": "My car is a Skoda."}], "x")
+    user.add_messages({"content": "I drink oolong tea."}, "x")
+    user.add_messages({"content": "My car is a Skoda."}, "y")
     agent = agent_of(model)
     attached(gumem, agent, "s")
     agent.input("Which tea do I drink?").start()
@@ -346,10 +344,11 @@ def test_input_keys_of_the_user_stand(model, gumem):
     """What the user set is neither overwritten nor taken away by detach."""
     agent = agent_of(model)
     agent.set_settings("session.input_keys", ["input", "info"])
+    before = agent.settings.get("session.input_keys")
     memory = gumem.attach(agent, user_id="alice")
-    assert agent.settings.get("session.input_keys") == ["input", "info"]
+    assert agent.settings.get("session.input_keys") == before
     memory.detach()
-    assert agent.settings.get("session.input_keys") == ["input", "info"]
+    assert agent.settings.get("session.input_keys") == before
 
 
 def test_a_structured_turn_is_kept_with_its_answer(gumem):
@@ -656,12 +655,13 @@ def test_the_methods_of_the_active_session_are_the_agents(model, known):
     assert memory.status()["pending"] == 0
 
 
-def test_history_that_is_added_by_hand_is_journaled_too(model, known):
-    """Turns that the application adds to the session itself become memory, undated."""
+def test_history_that_the_application_sets_is_journaled_without_a_date(model, known):
+    """Turns set as history have no time, those that are seen to arrive have one."""
     agent = agent_of(model)
     attached(known, agent, "s")
-    say(agent.activated_session, ("My cat is called Minka.", "Nice."))
+    old = [("user", "My cat is called Minka."), ("assistant", "Nice.")]
+    agent.activated_session.set_chat_history([{"role": r, "content": c} for r, c in old])
+    say(agent.activated_session, ("My dog is called Biscuit.", "Noted."))
     stored = known.user("alice").messages("s")
-    assert pairs(stored) == [("user", "My cat is called Minka."), ("assistant", "Nice.")]
-    assert [m.timestamp for m in stored] == [None, None]
-    assert STRATEGY in agent.activated_session._resize_handlers
+    assert pairs(stored) == [*old, ("user", "My dog is called Biscuit."), ("assistant", "Noted.")]
+    assert [m.timestamp is None for m in stored] == [True, True, False, False]

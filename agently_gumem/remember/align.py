@@ -92,29 +92,32 @@ def left_out(history: Sequence[Said]) -> set[int]:
     """Find the turns that only record a failed attempt.
 
     A structured answer that needs retries is recorded once an attempt, as the user's text and the
-    assistant's "None". That is dropped only beside a turn with the same user text, since "None" can
-    be an answer.
+    assistant's "None", and on some versions the good answer twice. "None" is dropped only beside a
+    turn with the same user text, since it can be an answer.
     """
-    turns = [
-        i
-        for i in range(len(history) - 1)
-        if history[i].role == "user" and history[i + 1].role == "assistant"
-    ]
     gone: set[int] = set()
-    for place, i in enumerate(turns):
-        if history[i + 1].text != NO_ANSWER:
+    for turns in _same_questions(history):
+        answers = [history[i + 1].text for i in turns]
+        if NO_ANSWER not in answers:
             continue
-        beside = [turns[p] for p in (place - 1, place + 1) if 0 <= p < len(turns)]
-        if any(_stands_for(history, other, i) for other in beside):
-            gone |= {i, i + 1}
+        good = [i for i in turns if history[i + 1].text != NO_ANSWER]
+        once = {history[i + 1].text: i for i in reversed(good)}.values() if good else turns[:1]
+        gone |= {place for i in turns if i not in once for place in (i, i + 1)}
     return gone
 
 
-def _stands_for(history: Sequence[Said], other: int, this: int) -> bool:
-    """Tell whether a neighbouring turn is the same question; of two without answer the later."""
-    if abs(other - this) != len(("user", "assistant")) or history[other] != history[this]:
-        return False
-    return history[other + 1].text != NO_ANSWER or other > this
+def _same_questions(history: Sequence[Said]) -> list[list[int]]:
+    """Group the places of turns that follow on each other and ask the same."""
+    groups: list[list[int]] = []
+    for i in range(len(history) - 1):
+        if (history[i].role, history[i + 1].role) != ("user", "assistant"):
+            continue
+        group = groups[-1] if groups else []
+        if group and group[-1] == i - 2 and history[group[-1]] == history[i]:
+            group.append(i)
+        else:
+            groups.append([i])
+    return groups
 
 
 @dataclass(frozen=True)

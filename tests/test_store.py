@@ -1,0 +1,169 @@
+"""The store: scoped rows in Chroma, written whole, and told apart."""
+
+import json
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import chromadb
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agently_gumem import EmbedderMismatch, GUMem
+from agently_gumem.ids import Ids
+from agently_gumem.store import Row, Store, open_client
+
+DIMENSION = 8
+
+
+def make(path: Path | None, **options: object) -> Store:
+    """Open a store of small vectors."""
+    known = {"namespace": "t", "shards": 4, "embedder": "e", "dimension": DIMENSION}
+    return Store(open_client(path, None), **{**known, **options})
+
+
+def row(name: str, text: str = "{}", **fields: str | int | float) -> Row:
+    """Make a message row."""
+    return Row("message", name, text, fields, np.ones(DIMENSION, np.float32))
+
+
+def test_rows_come_back_as_they_were_written(tmp_path: Path):
+    """Document, fields and vector survive a reopening."""
+    store = make(tmp_path)
+    store.scope("alice", "default").write([row("m1", '{"x": "中文"}', session_id="s", sequence=3)])
+    store.close()
+    again = make(tmp_path)
+    (found,) = again.scope("alice", "default").load()
+    again.close()
+    assert (found.id, found.layer, found.document) == ("m1", "message", '{"x": "中文"}')
+    assert (found.fields["session_id"], found.fields["sequence"]) == ("s", 3)
+    assert found.vector is not None
+    assert found.vector.tolist() == [1.0] * DIMENSION
+
+
+@pytest.mark.parametrize("other", ["$ne", "bob@example.com", "王 小明", "it's \"x\"", "😀", "a" * 3000])
+def test_a_scope_reads_only_its_own_rows(other: str):
+    """The same record id of two users, or two spaces, is two rows."""
+    store = make(None)
+    store.scope("alice", "default").write([row("m1", '"alice"')])
+    store.scope(other, "default").write([row("m1", '"other"')])
+    store.scope("alice", "work").write([row("m1", '"work"')])
+    assert [r.document for r in store.scope("alice", "default").load()] == ['"alice"']
+    assert [r.document for r in store.scope(other, "default").load()] == ['"other"']
+    assert [r.document for r in store.scope("alice", "work").load()] == ['"work"']
+    store.close()
+
+
+def test_a_field_that_a_new_row_does_not_name_is_reset(tmp_path: Path):
+    """Chroma's upsert merges metadata; an old status must not live on."""
+    store = make(tmp_path)
+    scope = store.scope("alice", "default")
+    scope.write([row("m1", status="pending")])
+    scope.write([row("m1")])
+    assert scope.load()[0].fields["status"] == ""
+    store.close()
+
+
+def test_more_rows_than_a_batch_are_all_written():
+    """A large import is split at Chroma's largest batch."""
+    store = make(None)
+    store._batch = 3
+    scope = store.scope("alice", "default")
+    scope.write([row(f"m{i}") for i in range(10)])
+    assert len(scope.load()) == 10
+    scope.delete("message", ["m0", "m1"])
+    assert len(scope.load()) == 8
+    store.close()
+
+
+@pytest.mark.parametrize(("what", "value"), [("embedder", "other"), ("dimension", 16)])
+def test_another_embedder_or_dimension_is_refused_at_open(tmp_path: Path, what: str, value: object):
+    """A mismatch is a clear error, never a silent fallback."""
+    make(tmp_path).close()
+    with pytest.raises(EmbedderMismatch, match=what):
+        make(tmp_path, **{what: value})
+
+
+def test_the_number_of_shards_is_fixed_when_the_store_is_made(tmp_path: Path):
+    """A user is found again whatever the next process asks for."""
+    make(tmp_path, shards=4).close()
+    again = make(tmp_path, shards=9)
+    assert again.shards == 4
+    again.close()
+
+
+def test_two_stores_in_memory_are_apart():
+    """Chroma's in-memory clients share one database; ours do not share rows."""
+    one, two = make(None), make(None)
+    one.scope("alice", "default").write([row("m1")])
+    assert two.scope("alice", "default").load() == []
+    one.close()
+    two.close()
+
+
+def test_pending_scopes_are_listed_for_a_sweep(tmp_path: Path):
+    """Who has messages waiting is known without loading everybody."""
+    store = make(tmp_path)
+    store.scope("alice", "default").write([row("m1", status="pending")])
+    store.scope("bob", "work").write([row("m1", status="chunked")])
+    store.scope("carol", "default").write([row("m1", status="processed")])
+    assert sorted(store.pending()) == [("alice", "default"), ("bob", "work")]
+    store.close()
+
+
+@given(st.lists(st.text(max_size=4), max_size=4), st.lists(st.text(max_size=4), max_size=4))
+def test_an_id_tells_its_parts_apart(a: list[str], b: list[str]):
+    """No text runs over from one part of an id into the next."""
+    ids = Ids(b"key")
+    assert (ids.of("k", *a) == ids.of("k", *b)) == (a == b)
+    assert Ids(b"other").of("k", *a) != ids.of("k", *a)
+
+
+def test_a_caller_s_client_stays_open(tmp_path: Path):
+    """What we did not open we do not close."""
+    client = chromadb.PersistentClient(str(tmp_path))
+    with GUMem(client=client) as gumem:
+        gumem.user("alice").add_messages([{"content": "I live in Berlin."}])
+    assert client.heartbeat()
+    assert any(c.name.startswith("gumem-") for c in client.list_collections())
+    client.close()
+
+
+def test_a_server_is_seen_by_another_process_at_its_next_query(tmp_path: Path):
+    """What one writer adds, another one that has the user loaded finds."""
+    port = 18_000 + (hash(str(tmp_path)) % 2_000)
+    command = [str(Path(sys.executable).parent / "chroma"), "run", "--path", str(tmp_path)]
+    server = subprocess.Popen(
+        [*command, "--port", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        _until_up(port)
+        one = GUMem(client=chromadb.HttpClient(port=port))
+        two = GUMem(client=chromadb.HttpClient(port=port))
+        assert two.user("alice").messages() == []
+        one.user("alice").add_messages([{"content": "I live in Berlin."}])
+        assert [m.content for m in two.user("alice").messages()] == ["I live in Berlin."]
+        two.user("alice").add_messages([{"content": "I work in Potsdam."}])
+        assert len(one.user("alice").messages()) == 2
+        one.close()
+        two.close()
+    finally:
+        server.terminate()
+        server.wait(10)
+
+
+def _until_up(port: int) -> None:
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            with urllib.request.urlopen(f"http://localhost:{port}/api/v2/heartbeat") as answer:
+                json.load(answer)
+                return
+        except (urllib.error.URLError, ConnectionError):
+            if time.monotonic() > deadline:
+                raise
