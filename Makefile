@@ -32,7 +32,7 @@ clean:
 	rm -rf .venv .ci-venv dist build .ruff_cache .pytest_cache .import_linter_cache
 
 $(READY): pyproject.toml
-	@test -n "$(PYTHON)" || { echo "no Python from 3.10 to 3.13 found: make PYTHON=..." >&2; exit 1; }
+	@test -n "$(PYTHON)" || { echo "no Python 3.10-3.13: make PYTHON=..." >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@

@@ -448,17 +448,25 @@ class MemorySession:
         if not new:
             return
         scope.backoff.turn()
-        minutes = [p.minutes for p in parts(self.options.when) if isinstance(p, Idle)]
+        minutes = {p.minutes for p in parts(self.options.when) if isinstance(p, Idle)}
         key = (self.user_id, self.space, self.session_id)
         if (timer := self._engine.timers.pop(key, None)) is not None:
             timer.cancel()
-        if minutes:
-            loop = asyncio.get_running_loop()
-            self._engine.timers[key] = loop.call_later(
-                min(minutes) * 60, lambda: self.worker.spawn(self._idle(min(minutes)))
-            )
+        self._set_timer(sorted(minutes), 0.0)
 
-    async def _idle(self, minutes: float) -> None:
+    def _set_timer(self, minutes: list[float], passed: float) -> None:
+        """Ask the trigger when the session was quiet for the first of these, then for the next."""
+        if not minutes:
+            return
+        key = (self.user_id, self.space, self.session_id)
+        self._engine.timers[key] = asyncio.get_running_loop().call_later(
+            (minutes[0] - passed) * 60, lambda: self.worker.spawn(self._idle(minutes))
+        )
+
+    async def _idle(self, times: list[float]) -> None:
+        minutes = times[0]
+        self._set_timer(times[1:], minutes)
+
         async def work() -> None:
             async with self._use() as scope:
                 state = replace(await self._state(scope, self._window()), idle_minutes=minutes)

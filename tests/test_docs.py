@@ -1,8 +1,5 @@
 """Every example of the README and the docs runs, without a network and without a key."""
 
-import contextlib
-import gc
-import warnings
 from pathlib import Path
 
 import pytest
@@ -38,21 +35,22 @@ def folder(tmp_path, monkeypatch):
 
 
 def run(page):
-    """Run the blocks of a page in their order, in one namespace."""
+    """Run the blocks of a page in their order, in one namespace; say how many there were."""
     document = Sybil(parsers=[PythonCodeBlockParser()]).parse(page)
+    examples = list(document.examples())
     try:
-        for example in document.examples():
+        for example in examples:
             example.evaluate()
     finally:
         for value in document.namespace.values():
             if isinstance(value, GUMem):
                 value.close()
         document.namespace.clear()
-    return len(list(document.examples()))
+    return len(examples)
 
 
 @pytest.mark.usefixtures("model", "folder")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_examples_of_a_page_run(page):
     """A reader who copies the blocks of a page, from its first to its last, sees them work."""
-    run(page)
+    assert run(page) == page.read_text(encoding="utf-8").count("\n```python\n")

@@ -540,7 +540,7 @@ def test_the_history_keeps_its_beginning_between_cuts():
     """From one request to the next the history only grows, but for one cut in several turns."""
     with ScriptedModel() as model, GUMem() as gumem:
         agent, _ = start(gumem, model, when=WindowExceeds(messages=8), keep=2)
-        turns(agent, *SAID[:13])
+        turns(agent, *SAID[:14])
         histories = [[m["content"] for m in r.messages[:-1]] for r in model.chat_requests]
     cuts = 0
     for before, after in zip(histories, histories[1:], strict=False):

@@ -28,7 +28,8 @@ __all__ = ["Hit", "floor_of", "nearest_topics", "nominate", "rank", "same_topic"
 # fact, 13 % (English), 0 % (across languages) and 42 % (Chinese) recall nothing.
 FLOOR_ONE = 0.17
 FLOOR_GROWTH = 0.02
-# Beside a best record that passes, another needs this share of the floor, and of the best.
+# Beside a best record that passes, another needs this share of the floor, and of the best of its
+# layer.
 ITEM_SHARE = 0.55
 BEST_SHARE = 0.35
 
@@ -83,9 +84,19 @@ def rank(
     best = max((hit.parts["evidence"] for hit in hits), default=0.0)
     if best < floor:
         return []
-    cut = 0.0 if config.floor is not None else BEST_SHARE * best
-    kept = [hit for hit in hits if hit.parts["evidence"] >= cut]
+    kept = hits if config.floor is not None else _near_best(hits)
     return sorted(kept, key=lambda hit: -hit.score)
+
+
+def _near_best(hits: list[Hit]) -> list[Hit]:
+    """Leave out what is far behind the best of its own layer.
+
+    A turn that repeats the question's words must not push the Facts that answer it below the cut.
+    """
+    best: dict[str, float] = {}
+    for hit in hits:
+        best[hit.layer] = max(best.get(hit.layer, 0.0), hit.parts["evidence"])
+    return [hit for hit in hits if hit.parts["evidence"] >= BEST_SHARE * best[hit.layer]]
 
 
 def _floor(index: UserIndex, config: RecallConfig) -> tuple[float, float]:
