@@ -5,6 +5,8 @@ import json
 import os
 import secrets
 import uuid
+import weakref
+from collections import defaultdict
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -65,6 +67,8 @@ class Opened:
     client: Any
     kind: str
     owned: bool
+    key: str
+    """Names the database within this process."""
 
 
 def open_client(path: str | os.PathLike[str] | None, client: Any) -> Opened:
@@ -78,20 +82,24 @@ def open_client(path: str | os.PathLike[str] | None, client: Any) -> Opened:
         raise ConfigError("give path= or client=, not both")
     if client is not None:
         api = str(getattr(client.get_settings(), "chroma_api_impl", ""))
-        return Opened(client, "server" if "fastapi" in api else "embedded", owned=False)
+        kind = "server" if "fastapi" in api else "embedded"
+        return Opened(client, kind, owned=False, key=f"client {id(client)}")
     import chromadb  # 0.5 s and more: never at import of the package
     from chromadb.config import Settings
 
     settings = Settings(anonymized_telemetry=False)
     if path is None:
-        return Opened(chromadb.EphemeralClient(settings=settings), "memory", owned=True)
+        fresh = chromadb.EphemeralClient(settings=settings)
+        return Opened(fresh, "memory", owned=True, key=uuid.uuid4().hex)
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"path={str(path)!r} is a file; a store is a folder")
     with _chroma(f"open {str(path)!r}"):
-        return Opened(
-            chromadb.PersistentClient(str(folder), settings=settings), "embedded", owned=True
-        )
+        opened = chromadb.PersistentClient(str(folder), settings=settings)
+        return Opened(opened, "embedded", owned=True, key=str(folder.resolve()))
+
+
+_open_stores: defaultdict[str, "weakref.WeakSet[Store]"] = defaultdict(weakref.WeakSet)
 
 
 class Store:
@@ -122,6 +130,7 @@ class Store:
         client, kind = opened.client, opened.kind
         self._client = client
         self._owned = opened.owned
+        self._key = opened.key
         self.kind = kind
         # All in-memory clients of a process share one database: each store has names of its own.
         self._namespace = namespace if kind != "memory" else f"{namespace}-{uuid.uuid4().hex[:12]}"
@@ -135,11 +144,12 @@ class Store:
         self.ids = Ids(bytes.fromhex(made["key"]))
         with _chroma("say its largest batch"):
             self._batch = int(client.get_max_batch_size())
+        _open_stores[self._key].add(self)
 
     @property
     def shared(self) -> bool:
-        """Whether other processes write to it too."""
-        return self.kind == "server"
+        """Whether somebody else writes to it too: other processes, or a second one in this."""
+        return self.kind == "server" or len(_open_stores[self._key]) > 1
 
     def scope(self, user_id: str, space: str) -> "ScopedStore":
         """Return the part of one user and space; there is no other way to read or write."""
@@ -173,6 +183,7 @@ class Store:
                 with _chroma(f"delete {name}"):
                     self._client.delete_collection(f"{self._namespace}-{name}")
         self._collections.clear()
+        _open_stores[self._key].discard(self)
         if self._owned:
             self._client.close()
 

@@ -157,6 +157,20 @@ def test_a_server_is_seen_by_another_process_at_its_next_query(tmp_path: Path):
         server.wait(10)
 
 
+def test_two_memories_on_one_path_of_one_process_see_each_other(tmp_path: Path):
+    """A notebook cell that is run again opens a second one beside the first."""
+    one, two = GUMem(tmp_path), GUMem(tmp_path)
+    assert one.user("alice").messages() == two.user("alice").messages() == []
+    one.user("alice").add_messages([{"content": "I live in Berlin."}])
+    assert len(two.user("alice").messages()) == 1
+    two.user("alice").add_messages([{"content": "I work in Potsdam."}])
+    assert len(one.user("alice").messages()) == 2
+    two.close()
+    one.user("alice").add_messages([{"content": "I moved."}])
+    assert len(one.user("alice").messages()) == 3
+    one.close()
+
+
 def _until_up(port: int) -> None:
     deadline = time.monotonic() + 30
     while True:

@@ -51,8 +51,6 @@ class Aligned:
 
     start: int
     ids: list[str | None]
-    extends: bool
-    """The history goes on from the mirror: what is new was said since the last look."""
 
 
 def said(message: Any) -> Said:
@@ -148,14 +146,17 @@ def align(
         Where new messages begin.
     """
     seen = mirror.seen
-    extends = seen is not None and list(full[: len(seen)]) == seen
-    if not extends and seen is not None and seen[: len(full)] == list(full):
-        return Aligned(len(full), mirror.ids[: len(full)], extends=False)
-    ids: list[str | None] = list(mirror.ids) if extends else []
-    held = set(ids)
-    place = max((p + 1 for p, (stored_id, _) in enumerate(stored) if stored_id in held), default=0)
-    for i, message in enumerate(full[len(ids) :], len(ids)):
-        if extends and mirror.arrived(i, message):
+    if seen is not None and list(full[: len(seen)]) == seen:
+        rest = full[len(seen) :]
+        # What came without being seen to arrive was put there: it may be stored already.
+        if not rest or mirror.arrived(len(seen), rest[0]):
+            return Aligned(len(seen), list(mirror.ids))
+    elif seen is not None and seen[: len(full)] == list(full):
+        return Aligned(len(full), mirror.ids[: len(full)])
+    ids: list[str | None] = []
+    place = 0
+    for i, message in enumerate(full):
+        if mirror.arrived(i, message):
             break  # said now, even in words that are stored already
         wanted = to.form(message)
         found = next((p for p in range(place, len(stored)) if stored[p][1] == wanted), None)
@@ -166,4 +167,4 @@ def align(
             ids.append(None)
         else:
             break
-    return Aligned(len(ids), ids, extends=extends)
+    return Aligned(len(ids), ids)
