@@ -26,7 +26,7 @@ fmt: $(READY) ## bring the code into form
 	$(BIN)/ruff format .
 
 sabotage: $(READY) ## break the code on purpose, in copies: each time a named test has to fail
-	$(BIN)/python scripts/sabotage.py
+	$(BIN)/python tests/sabotage.py
 
 clean:
 	rm -rf .venv .ci-venv dist build .ruff_cache .pytest_cache .import_linter_cache

@@ -321,6 +321,9 @@ class GUMem:
         """
         if self._engine.closed:
             return
+        if self._engine.worker.inherited:
+            self._engine.closed = True  # a forked child: the store is the parent's to close
+            return
         if not switched_off():
             self._engine.worker.run(self._finish, timeout)
         self._engine.shut()

@@ -7,7 +7,6 @@ import asyncio
 import functools
 import json
 import time
-import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -17,24 +16,30 @@ from agently_gumem.recall.memo import render_memo
 from agently_gumem.session import MemorySession, is_ours
 
 SECTION = "CHAT SESSION MEMO"
-# A request that was left without an end (a generator that was closed early) counts as over then.
+# A request that was left without an end (a generator that was closed early) counts as over then;
+# sooner where the task that carried it is done: an answer is recorded right after that.
 _FORGOTTEN_AFTER = 600.0
+_RECORDED_WITHIN = 5.0
 Resolve = Callable[[str, Any], MemorySession | None]
 
 
 @dataclass
 class _Flight:
-    """A request under way: for whom, and the task that carries it."""
+    """A request under way: for whom, its settings, and when the task that carried it was done."""
 
     owner: tuple[str, str]
-    session: int
-    task: "weakref.ref[asyncio.Task[Any]] | None"
+    settings: Any
     began: float
+    done: float | None = None
+    answered: bool = False
+
+    def carried(self, _task: Any) -> None:
+        self.done = time.monotonic()
 
     def over(self) -> bool:
-        task = self.task() if self.task is not None else None
-        ended = self.task is not None and (task is None or task.done())
-        return ended or time.monotonic() - self.began > _FORGOTTEN_AFTER
+        now = time.monotonic()
+        lost = self.done is not None and now - self.done > _RECORDED_WITHIN
+        return lost or now - self.began > _FORGOTTEN_AFTER
 
 
 class Host:
@@ -61,7 +66,10 @@ class Host:
     def install(self) -> None:
         """Set the prefix handler, the input keys and the watch on the active session."""
         self._active = True
-        self.agent.extension_handlers.append("request_prefixes", self._prefix)
+        handlers = self.agent.extension_handlers
+        handlers.append("request_prefixes", self._prefix)
+        # Before Agently's own, which raises for a request that failed.
+        self._put_handlers("finally", [self._landed, *handlers.get("finally", [])])
         if self.agent.settings.get("session.input_keys") is None:
             self.agent.set_settings("session.input_keys", ["input"])
             self._set_input_keys = True
@@ -75,15 +83,18 @@ class Host:
             return
         self._active = False
         handlers = self.agent.extension_handlers
-        rest = [h for h in handlers.get("request_prefixes", []) if h != self._prefix]
-        # `get` returns a copy and `set` merges on some versions: deleting first works on all.
-        del handlers["request_prefixes"]
-        handlers.set("request_prefixes", rest)
+        for name, own in (("request_prefixes", self._prefix), ("finally", self._landed)):
+            self._put_handlers(name, [h for h in handlers.get(name, []) if h != own])
         if self._set_input_keys:
             self.agent.settings.delete("session.input_keys")
         for name in self._originals:
             if name in vars(self.agent):
                 delattr(self.agent, name)
+
+    def _put_handlers(self, name: str, wanted: list[Any]) -> None:
+        # `get` returns a copy and `set` merges on some versions: deleting first works on all.
+        del self.agent.extension_handlers[name]
+        self.agent.extension_handlers.set(name, wanted)
 
     def _watched(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
@@ -157,9 +168,10 @@ class Host:
         return self._overlap
 
     def turn_ended(self) -> None:
-        """Note that a turn was answered."""
+        """Note that a turn was answered and recorded."""
         if self._flights:
-            self._flights.pop(0)
+            landed = next((f for f in self._flights if f.answered), self._flights[0])
+            self._flights.remove(landed)
         self._settle()
 
     def _settle(self) -> None:
@@ -167,32 +179,47 @@ class Host:
         if not self._flights:
             self._overlap = ""
 
-    def _take_off(self, memory: MemorySession, session: Any) -> None:
-        owner = (memory.user_id, memory.space)
+    def _take_off(self, memory: MemorySession, settings: Any) -> None:
         self._settle()
-        self._flights = [f for f in self._flights if f.session != id(session)]
-        task = asyncio.current_task()
-        carried = weakref.ref(task) if task is not None else None
-        self._flights.append(_Flight(owner, id(session), carried, time.monotonic()))
+        flight = _Flight((memory.user_id, memory.space), settings, time.monotonic())
+        if (task := asyncio.current_task()) is not None:
+            task.add_done_callback(flight.carried)
+        self._flights.append(flight)
         if len({f.owner for f in self._flights}) > 1:
             self._overlap = (
                 "turns of two users overlap on one agent, which mixes their histories: nothing of "
                 "them is kept or recalled; use one agent a user"
             )
 
+    async def _landed(self, result: Any, settings: Any) -> None:
+        """Note that a request is over, before its answer is recorded; a failed one has none."""
+        flight = next((f for f in self._flights if f.settings is settings), None)
+        if flight is None:
+            return
+        try:
+            await result.async_get_data()
+        except Exception:  # noqa: BLE001  # Agently's own handler, which is next, tells the user
+            if flight in self._flights:
+                self._flights.remove(flight)
+        else:
+            flight.answered = True
+
     # -- the request -----------------------------------------------------------------------------
 
-    async def _prefix(self, prompt: Any, _settings: Any) -> None:
+    async def _prefix(self, prompt: Any, settings: Any) -> None:
         """Put this question's own context into the prompt; awaited before each request."""
         session = self.agent.activated_session
         if not self._active or session is None:
             return
         memory = self.memory_of(session)
         if memory is not None and memory.active:
-            await memory.guarded("recall", self._inject(memory, session, prompt), None)
+            work = self._inject(memory, session, prompt, settings)
+            await memory.guarded("recall", work, None)
 
-    async def _inject(self, memory: MemorySession, session: Any, prompt: Any) -> None:
-        self._take_off(memory, session)
+    async def _inject(
+        self, memory: MemorySession, session: Any, prompt: Any, settings: Any
+    ) -> None:
+        self._take_off(memory, settings)
         ours = session.memo is None or is_ours(session.memo, session.session_settings)
         if self._overlap:
             if ours:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import jinja2
+from jinja2.meta import find_undeclared_variables
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from agently_gumem.errors import ConfigError
@@ -150,6 +151,16 @@ _SUMMARIZE_OUTPUT = {
 }
 
 
+_COMMON = frozenset({"instruct", "language"})
+# What each template is filled with.
+_VARIABLES: dict[str, frozenset[str]] = {
+    "extract": _COMMON | {"messages", "known", "topics", "memo", "memo_schema"},
+    "summarize": _COMMON | {"topics", "facts", "names"},
+    "memo": _COMMON | {"facts", "memo_schema"},
+    "context": frozenset({"memo", "layers", "chinese"}),
+}
+
+
 def json_line(value: Any) -> str:
     """Write a value as one line of JSON that no text in it can leave.
 
@@ -225,6 +236,25 @@ class Prompts:
         )
         environment.filters["json_line"] = json_line
         object.__setattr__(self, "_environment", environment)
+        if self.folder is not None:
+            self._check(Path(self.folder))
+
+    def _check(self, folder: Path) -> None:
+        """Refuse a developer's template now, not in the middle of a conversation."""
+        for name, variables in _VARIABLES.items():
+            path = folder / f"{name}.jinja"
+            if not path.is_file():
+                continue
+            try:
+                tree = self._environment.parse(path.read_text(encoding="utf-8"))
+            except (jinja2.TemplateError, UnicodeDecodeError) as error:
+                raise ConfigError(f"template {path}: {error}") from error
+            unknown = sorted(find_undeclared_variables(tree) - variables)
+            if unknown:
+                raise ConfigError(
+                    f"template {path}: no variable {', '.join(unknown)}; it has "
+                    f"{', '.join(sorted(variables))}"
+                )
 
     def render(self, template: str, **values: Any) -> str:
         """Fill one template by name, without its suffix."""

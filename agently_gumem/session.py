@@ -201,7 +201,8 @@ class MemorySession:
     async def _analyse(self, full: Any, window: Any, memo: Any, settings: Any) -> str | None:
         mirror = self._mirror_of(settings)
         answered = bool(full) and said(full[-1]).role != "user"
-        if self._overlaps(mirror, full, answered):
+        if (mixed := self._overlaps(mirror, full, answered)) is not None:
+            await self._pass_over(mixed)
             return None
         async with self._use() as scope:
             new = await journaling.journal(scope, self.session_id, mirror, full)
@@ -219,7 +220,8 @@ class MemorySession:
     async def _execute(self, full: Any, window: Any, memo: Any, settings: Any) -> Handled:
         mirror = self._mirror_of(settings)
         alone, self._analysed = not self._analysed, False
-        if self._overlaps(mirror, full, alone):
+        if (mixed := self._overlaps(mirror, full, alone)) is not None:
+            await self._pass_over(mixed)
             return NOTHING
         self.executes = True
         async with self._use() as scope:
@@ -428,20 +430,26 @@ class MemorySession:
             self._bound, self._mirror = session_settings, Mirror()
         return self._mirror
 
-    def _overlaps(self, mirror: Mirror, full: Any, answered: bool) -> bool:
-        """Pass over a history into which another user's turn may have come."""
+    def _overlaps(self, mirror: Mirror, full: Any, answered: bool) -> list[Said] | None:
+        """Return what has come into a history that may be another user's; None: nothing such."""
         if self.host is None:
-            return False
+            return None
         if not self.host.overlapping():
             if answered:
                 self.host.turn_ended()
-            return False
+            return None
+        known = len(mirror.seen or ())
         mirror.seen = [said(m) for m in list(full)]
         mirror.ids = [None] * len(mirror.seen)
         mirror.live.clear()
         if answered:
             self.host.turn_ended()
-        return True
+        return mirror.seen[known:]
+
+    async def _pass_over(self, mixed: Sequence[Said]) -> None:
+        """Keep out what overlapping turns said, also when the session is saved and loaded."""
+        async with self._use() as scope:
+            await journaling.pass_over(scope, self.session_id, mixed)
 
     def _counted(self, scope: Scope, new: Sequence[Message]) -> None:
         """Count a turn and put off the idle digest."""

@@ -85,17 +85,18 @@ def open_client(path: str | os.PathLike[str] | None, client: Any) -> Opened:
         kind = "server" if "fastapi" in api else "embedded"
         return Opened(client, kind, owned=False, key=f"client {id(client)}")
     import chromadb  # 0.5 s and more: never at import of the package
-    from chromadb.config import Settings
 
-    settings = Settings(anonymized_telemetry=False)
+    # Default settings: Chroma refuses a second client of a process that has others, and the
+    # application may have one of its own. Its telemetry sends nothing since 1.5.
     if path is None:
-        fresh = chromadb.EphemeralClient(settings=settings)
+        with _chroma("open a database in memory"):
+            fresh = chromadb.EphemeralClient()
         return Opened(fresh, "memory", owned=True, key=uuid.uuid4().hex)
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"path={str(path)!r} is a file; a store is a folder")
     with _chroma(f"open {str(path)!r}"):
-        opened = chromadb.PersistentClient(str(folder), settings=settings)
+        opened = chromadb.PersistentClient(str(folder))
         return Opened(opened, "embedded", owned=True, key=str(folder.resolve()))
 
 

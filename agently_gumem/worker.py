@@ -43,7 +43,7 @@ class Worker:
         Raises:
             Closed: After `close`, or in a forked child.
         """
-        if self._pid != os.getpid():
+        if self.inherited:
             raise Closed("this GUMem belongs to the parent process: open a new one after the fork")
         with self._lock:
             if self._closed:
@@ -55,6 +55,11 @@ class Worker:
                 )
                 self._thread.start()
             return self._loop
+
+    @property
+    def inherited(self) -> bool:
+        """Whether this is a forked child of the process that made it."""
+        return self._pid != os.getpid()
 
     def here(self) -> bool:
         """Tell whether the caller runs on the worker's own thread."""
@@ -106,7 +111,7 @@ class Worker:
         with self._lock:
             already, self._closed = self._closed, True
             loop, thread = self._loop, self._thread
-        if already or self._pid != os.getpid():
+        if already or self.inherited:
             return
         if loop is not None and thread is not None and thread is not threading.current_thread():
             stop = asyncio.run_coroutine_threadsafe(self._cancel_all(), loop)

@@ -41,11 +41,9 @@ async def journal(
         blank = {i for i, m in enumerate(head) if is_noise("message", m.text)}
         stored, form = _stored(scope, session_id), _form(scope, session_id)
         aligned = align(mirror, head, stored, gone | blank, form)
-        mirror.live = {i: t for i, t in mirror.live.items() if i >= aligned.start}
-        mirror.asked = {i: q for i, q in mirror.asked.items() if i in mirror.live}
         await _retract(scope, aligned, gone)
         if scope.paused:
-            await _pass_over(scope, session_id, head[aligned.start :])
+            await pass_over(scope, session_id, head[aligned.start :])
             new: dict[int, Message] = {}
         else:
             new = _messages(scope, session_id, mirror, head, aligned, gone)
@@ -55,6 +53,8 @@ async def journal(
         for place, message in new.items():
             ids[place] = message.id
         mirror.seen, mirror.ids = head, ids
+        mirror.live = {i: t for i, t in mirror.live.items() if i >= len(head)}
+        mirror.asked = {i: q for i, q in mirror.asked.items() if i in mirror.live}
         if len(head) < len(history):
             if not mirror.arrived(len(head), history[-1]):
                 mirror.live[len(head)] = now()
@@ -167,8 +167,8 @@ def _skip_id(scope: Scope, session_id: str, message: Said) -> str:
     return scope.services.ids.of("skip", scope.key, session_id, message.role, message.text)
 
 
-async def _pass_over(scope: Scope, session_id: str, messages: Sequence[Said]) -> None:
-    """While memory is paused keep no text, only a keyed hash, so that it is not taken up later."""
+async def pass_over(scope: Scope, session_id: str, messages: Sequence[Said]) -> None:
+    """Keep no text, only a keyed hash, of what must not be taken up later, as while paused."""
     form = _form(scope, session_id).form
     ids = {_skip_id(scope, session_id, form(m)) for m in messages} - scope.passed_over
     if ids:

@@ -27,7 +27,10 @@ class Due:
 def due(
     topics: Iterable[Topic], facts: Iterable[Fact], summaries: Iterable[Summary], enough: int
 ) -> list[Due]:
-    """Find the Topics whose active Facts hold enough that no active Summary tells (pure)."""
+    """Find the Topics that gathered enough new Facts since their Summary (pure).
+
+    What a Summary was shown and left out is not new: else it would be asked for at each digest.
+    """
     by_topic: dict[str, list[Fact]] = {}
     for fact in facts:
         if fact.validity == "active":
@@ -37,8 +40,7 @@ def due(
     for topic in topics:
         held = by_topic.get(fold(topic.name), [])
         previous = current.get(fold(topic.name))
-        told = set(previous.source_facts) if previous else set[str]()
-        if sum(fact.id not in told for fact in held) >= enough:
+        if sum(previous is None or f.created_at > previous.created_at for f in held) >= enough:
             found.append(Due(topic, held[-FACTS_A_TOPIC:], previous))
     return found[:TOPICS_A_REQUEST]
 

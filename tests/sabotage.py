@@ -1,0 +1,82 @@
+"""Break the package on purpose, one small patch at a time: a named test must go red for each.
+
+`python tests/sabotage.py [words]` copies the package and its tests, applies one patch to a copy,
+and runs the test that is named for it. Prints a table; exits with 1 where a patch went unseen.
+"""
+
+import concurrent.futures
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Patch:
+    """One way to break what a point of the first milestone promises."""
+
+    point: str
+    file: str
+    old: str
+    new: str
+    test: str
+
+
+PATCHES: list[Patch] = []
+
+
+def copy_of(folder: Path) -> Path:
+    """Copy what a test run needs."""
+    target = folder / "copy"
+    for name in ("agently_gumem", "tests", "examples", "docs"):
+        shutil.copytree(ROOT / name, target / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "README.zh.md"):
+        shutil.copy(ROOT / name, target / name)
+    return target
+
+
+def run(folder: Path, tests: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run tests against the copy in a folder, which comes first on the path."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:xdist", *tests]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+
+
+def sabotage(patch: Patch) -> str:
+    """Apply one patch to a copy and say what its test made of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        target = copy_of(Path(folder))
+        path = target / "agently_gumem" / patch.file
+        text = path.read_text(encoding="utf-8")
+        if text.count(patch.old) != 1:
+            return f"the patch no longer fits: {text.count(patch.old)} places"
+        path.write_text(text.replace(patch.old, patch.new), encoding="utf-8")
+        done = run(target, [patch.test])
+    seen = {0: "UNSEEN: the test stays green", 1: "red"}
+    return seen.get(done.returncode, f"the test did not run: {done.stdout[-300:]}")
+
+
+def main() -> int:
+    """Run all patches, or those whose point or file holds one of the words given."""
+    words = sys.argv[1:]
+    chosen = [p for p in PATCHES if not words or any(w in f"{p.point} {p.file}" for w in words)]
+    with tempfile.TemporaryDirectory() as folder:
+        clean = run(copy_of(Path(folder)), sorted({p.test for p in chosen}))
+    if clean.returncode != 0:
+        print(clean.stdout[-3000:])
+        print("the tests are red without any patch")
+        return 1
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        results = list(pool.map(sabotage, chosen))
+    for patch, result in zip(chosen, results, strict=True):
+        print(f"{result:<10} {patch.point:<28} {patch.file:<24} {patch.test.split('::')[-1]}")
+    unseen = sum(result != "red" for result in results)
+    print(f"{len(results) - unseen} passed, {unseen} failed")
+    return 1 if unseen else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
