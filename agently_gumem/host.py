@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from agently_gumem.engine import Engine
+from agently_gumem.errors import Closed
 from agently_gumem.recall.memo import render_memo
 from agently_gumem.session import MemorySession, is_ours
 
@@ -124,9 +125,12 @@ class Host:
 
     def _left(self, session: Any) -> None:
         memory = self.memory_of(session)
-        if memory is not None and memory.active:
-            future = self._engine.worker.submit(memory.note_end)
-            self._engine.ending(future)
+        if memory is None or not memory.active:
+            return
+        try:
+            self._engine.ending(self._engine.worker.submit(memory.note_end))
+        except Closed:
+            pass  # the memory was closed before the agent; what waited is in the store
 
     # -- sessions --------------------------------------------------------------------------------
 
