@@ -112,13 +112,13 @@ class AgentMemory:
         """Await `mark_stage`."""
         return await self.session().async_mark_stage(name, **options)
 
-    def digest(self) -> DigestReport:
+    def digest(self, *, retry_failed: bool = False) -> DigestReport:
         """Digest the active session now; see `MemorySession.digest`."""
-        return self.session().digest()
+        return self.session().digest(retry_failed=retry_failed)
 
-    async def async_digest(self) -> DigestReport:
+    async def async_digest(self, *, retry_failed: bool = False) -> DigestReport:
         """Await `digest`."""
-        return await self.session().async_digest()
+        return await self.session().async_digest(retry_failed=retry_failed)
 
     def flush(self, timeout: float | None = None) -> bool:
         """Wait for the active session's digests; see `MemorySession.flush`."""

@@ -247,8 +247,8 @@ class GUMem:
         """Sum the memory's own requests and tokens in this process, in all and by stage."""
         return self._engine.usage.report(user_id, since)
 
-    async def _status(self) -> dict[str, Any]:
-        """Say how the memory stands: counts and kinds, never a user's text."""
+    def status(self) -> dict[str, Any]:
+        """Say how the memory stands: counts and kinds, never a user's text; also when closed."""
         engine = self._engine
         told: dict[str, Any] = {"off": switched_off(), "closed": engine.closed}
         if told["off"] or told["closed"]:
@@ -269,6 +269,10 @@ class GUMem:
             "errors": counts,
             "last_error": max(latest, key=lambda e: e["at"], default=None),
         }
+
+    async def async_status(self) -> dict[str, Any]:
+        """Return `status()`; nothing in it waits."""
+        return self.status()
 
     async def _sweep(self) -> dict[str, int]:
         """Digest what waits for any user, in sessions that nobody has open in this process.
@@ -332,7 +336,6 @@ class GUMem:
         """Close without blocking the caller's loop."""
         await asyncio.get_running_loop().run_in_executor(None, self.close, timeout)
 
-    status, async_status = blocking(_status), awaitable(_status)
     sweep, async_sweep = blocking(_sweep), awaitable(_sweep)
     flush, async_flush = blocking(_flush), awaitable(_flush)
 

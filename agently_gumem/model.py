@@ -16,6 +16,7 @@ from agently_gumem.prompts import Prompt, read_answer
 from agently_gumem.records import now
 
 _log = logging.getLogger("agently_gumem")
+_UNPARSED = "<string>:"
 _CORRECTION = (
     "\n\n# CORRECTION\nThe answer before this one could not be used ({problems}). Answer again "
     "with one JSON object of exactly the structure that is asked for, and nothing else."
@@ -155,7 +156,13 @@ class Model:
         request.input(text).output(dict(prompt.output))
         response = request.get_response()
         result = getattr(response, "result", response)
-        data = await result.async_get_data()
+        try:
+            data = await result.async_get_data()
+        except ValueError as error:
+            # 4.0.x raises what its JSON5 parser says of an answer that it can't mend.
+            if not str(error).startswith(_UNPARSED):
+                raise
+            return None, None
         return data, await result.async_get_meta()
 
     def _note(

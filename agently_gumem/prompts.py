@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from agently_gumem.errors import ConfigError
 from agently_gumem.records import Fact, Message
+from agently_gumem.text import make_safe
 
 A = TypeVar("A", bound=BaseModel)
 
@@ -319,6 +320,15 @@ class Prompts:
         return Prompt("memo", text, {"memo": _MEMO_OUTPUT}, MemoAnswer)
 
 
+def _made_safe(value: Any) -> Any:
+    """Replace what no record can hold: a lone surrogate of a broken escape would cost its item."""
+    if isinstance(value, str):
+        return make_safe(value)
+    if isinstance(value, Mapping):
+        return {k: _made_safe(v) for k, v in cast("Mapping[Any, Any]", value).items()}
+    return [_made_safe(v) for v in cast("list[Any]", value)] if isinstance(value, list) else value
+
+
 def read_answer(kind: type[A], data: Any) -> tuple[A | None, list[str]]:
     """Validate an answer; items that are broken are left out and named.
 
@@ -328,7 +338,7 @@ def read_answer(kind: type[A], data: Any) -> tuple[A | None, list[str]]:
     """
     if not isinstance(data, Mapping):
         return None, [f"the answer is no JSON object but {type(data).__name__}"]
-    whole = dict(cast("Mapping[str, Any]", data))
+    whole: dict[str, Any] = _made_safe(dict(cast("Mapping[str, Any]", data)))
     problems: list[str] = []
     for _ in range(2):
         try:

@@ -294,8 +294,11 @@ class MemorySession:
         )
         await journaling.add(scope, self.session_id, [said_so])
 
-    async def _digest(self) -> DigestReport:
+    async def _digest(self, *, retry_failed: bool = False) -> DigestReport:
         """Turn what waits of this session into Facts, Summaries and memo now.
+
+        Args:
+            retry_failed: Take up messages of the user again that were given up.
 
         Raises:
             ModelError: The model failed; what was not written waits for the next digest.
@@ -305,8 +308,8 @@ class MemorySession:
             return DigestReport()
         async with self._use() as scope:
             await self._journal_now(scope)
-            agent = self.host.agent if self.host else None
-            self._last_report = await digest(scope, Job(self.session_id, agent=agent))
+            job = Job(self.session_id, agent=self._agent(), retry_failed=retry_failed)
+            self._last_report = await digest(scope, job)
             scope.backoff.succeeded()
             return self._last_report
 

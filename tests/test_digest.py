@@ -106,6 +106,18 @@ def test_an_empty_digest_asks_nothing(use):
         assert model.requests == []
 
 
+def test_an_answer_that_holds_nothing_is_no_failure(use):
+    """Small talk becomes processed; the report tells no change, and nothing is stored."""
+    with use(ScriptedModel()), GUMem() as gumem:
+        user = gumem.user("alice")
+        tell(user, "Good morning!", digest=False)
+        report = user.digest()
+        assert (report.messages, report.new, report.memo_changed, report.error) == (1, 0, False, "")
+        assert user.facts() == []
+        assert user.memo == {}
+        assert user.messages()[0].status == "processed"
+
+
 def test_a_request_does_not_grow_with_what_is_known(use):
     """With five hundred Facts known a request is hardly longer than with forty."""
     places = [f"{a}{b}" for a in ("Nor", "Wes", "Eas", "Sou", "Mid") for b in

@@ -83,7 +83,7 @@ def test_a_model_that_fails_costs_no_turn_and_no_message(kind, gumem):
         agent.input("What is my dog called?").start()
         assert "Biscuit" in model.chat_requests[-1].memo_section
         broken[0] = False
-        gumem.user("alice").digest()
+        memory.digest()
         assert [f.content for f in gumem.user("alice").facts(session_id="s")] == [TELL]
         assert memory.status()["pending"] == 0
 
@@ -237,8 +237,8 @@ def test_five_answers_in_vain_make_a_message_failed_until_it_is_asked_for(gumem)
         assert memory.digest().messages == 0
         assert "Biscuit" in gumem.user("alice").query("What is my dog called?").formatted_context
         broken[0] = False
-        assert gumem.user("alice").digest().messages == 0
-        report = gumem.user("alice").digest(retry_failed=True)
+        assert memory.digest().messages == 0
+        report = memory.digest(retry_failed=True)
         assert (report.messages, report.new) == (2, 1)
         assert memory.status()["failed"] == []
 
@@ -323,7 +323,7 @@ def test_a_hundred_facts_of_one_message_are_not_believed(gumem):
     "text",
     [
         r'{"facts": [{"content": "User likes caf\u00e9s and \u8336", "sources": ["m1"]}]}',
-        r'{"facts": [{"content": "User likes caf\xe9s \ud83d", "sources": ["m1"]}]}',
+        r'{"facts": [{"content": "User likes caf\xe9s\ud83d", "sources": ["m1"]}]}',
         r'{"facts": [{"content": "User likes \u00zz tea", "sources": ["m1"]}]}',
         'Sure {here}: ```json\n{"facts": [{"content": "User likes tea", "sources": ["m1"]}]}\n``` ok?',
     ],
@@ -384,7 +384,8 @@ def test_a_secret_reaches_no_file_no_log_no_event_and_no_request(kind, tmp_path,
     with RuleModel("Noted.") as model, hooked(*kinds) as events:
         with GUMem(tmp_path) as gumem:
             agent = agent_of(model)
-            memory = attached(gumem, agent, "s", when=EveryNTurns(1), wait=20)
+            memory = gumem.attach(agent, user_id="alice", when=EveryNTurns(1), wait=20)
+            agent.activate_session(session_id="s")
             agent.input(f"My dog is called Biscuit. Keep this: {secret}").start()
             agent.activate_session(session_id="t")
             memory.mark_stage("paid", outcome={"with": secret})
@@ -394,8 +395,9 @@ def test_a_secret_reaches_no_file_no_log_no_event_and_no_request(kind, tmp_path,
             model.memory = "prose"
             gumem.user("alice").pause()
             gumem.user("alice").resume()
-            with pytest.raises(ModelError):
-                gumem.user("alice").digest()
+            with pytest.raises(ModelError) as caught:
+                memory.session("s").digest()
+            assert caught.value.answered
             told = json.dumps([gumem.status(), memory.status(), gumem.usage()], default=str)
         asked = "".join(json.dumps(r.body, ensure_ascii=False) for r in model.memory_requests)
         seen = "".join(str(e) for e in events)

@@ -512,3 +512,39 @@ def test_hits_are_sorted_unique_and_never_hidden(query, hidden):
     assert [h.score for h in hits] == sorted((h.score for h in hits), reverse=True)
     assert len({h.id for h in hits}) == len(hits)
     assert ids.isdisjoint(h.id for h in hits)
+
+
+def test_an_old_value_does_not_come_back_through_a_reply_that_repeats_it(embed):
+    """What the assistant said again, in another session, is not shown beside the new value."""
+    moment = datetime(2026, 5, 1, tzinfo=timezone.utc)
+    texts = [
+        ("m1", "s1", "user", "My shoe size is 42."),
+        ("m2", "s1", "assistant", "Noted."),
+        ("m3", "s2", "user", "Which shoe size do I wear?"),
+        ("m4", "s2", "assistant", "Your shoe size is 42."),
+        ("m5", "s3", "user", "My shoe size is 43 now."),
+        ("m6", "s3", "assistant", "Shoe size 43 it is."),
+    ]
+    messages = [
+        Message(id=i, user_id="u", session_id=s, role=r, content=c, sequence=n, timestamp=moment)
+        for n, (i, s, r, c) in enumerate(texts)
+    ]
+    old = Fact(
+        id="f1", user_id="u", content="User's shoe size is 42", source_message_ids=["m1"],
+        created_at=moment, updated_at=moment, validity="deprecated", superseded_by="f2",
+        valid_to=moment,
+    )  # fmt: skip
+    new = old.model_copy(
+        update={
+            "id": "f2", "content": "User's shoe size is 43", "source_message_ids": ["m5"],
+            "validity": "active", "superseded_by": "", "valid_to": None,
+        }
+    )  # fmt: skip
+    index = UserIndex(512)
+    records = [*messages, old, new]
+    index.put(records, embed([text_of(r) for r in records]))
+    query = "What is my shoe size?"
+    hits = rank(index, query, embed([query])[0], RecallConfig(), session_id=None, now=moment)
+    shown = {hit.id for hit in hits}
+    assert "f2" in shown
+    assert not shown & {"m1", "m4", "f1"}

@@ -210,7 +210,7 @@ def test_what_is_said_while_paused_never_comes_in(model, tmp_path):
         agent = agent_of(model)
         memory = attached(gumem, agent, "s")
         agent.activated_session.load_json_session(saved)
-        assert agent.input("Another secret is fig.").start() == "Noted."
+        assert agent.input("Another secret is persimmon.").start() == "Noted."
         assert model.chat_requests[-1].memo_section is None
         assert memory.status()["paused"] is True
         assert user.query("Which tea do I drink?").formatted_context == ""
@@ -221,15 +221,17 @@ def test_what_is_said_while_paused_never_comes_in(model, tmp_path):
         agent.input("My dog is called Biscuit.").start()
     with GUMem(tmp_path) as gumem:
         agent = agent_of(model)
-        attached(gumem, agent, "s")
+        memory = attached(gumem, agent, "s")
         agent.activated_session.load_json_session(saved)
         agent.input("My car is a Skoda.").start()
         agent.activate_session(session_id="t")
         agent.activated_session.load_json_session(saved)
         said = [m.content for m in gumem.user("alice").messages("s", role="user")]
         assert said == ["I drink oolong tea.", "My dog is called Biscuit.", "My car is a Skoda."]
-        gumem.user("alice").digest()
-    assert not [r for r in model.memory_requests if "plum" in r.text or "fig" in r.text]
+        agent.activate_session(session_id="s")
+        assert memory.digest().messages >= 2
+    assert model.memory_requests
+    assert not [r for r in model.memory_requests if "plum" in r.text or "persimmon" in r.text]
 
 
 def test_a_switch_turns_memory_off_and_leaves_the_chat(model, gumem, monkeypatch):

@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from agently_gumem.config import RecallConfig
 from agently_gumem.recall.index import TURN, Stored, UserIndex
 from agently_gumem.records import Fact, Message, Summary
+from agently_gumem.text import words
 
 DEPRIORITIZED = 0.5  # what a deprioritized Summary keeps of its weight
+MOST = 0.6  # of the words that a superseded Fact alone says: a turn with them says it again
 
 
 class Sight:
@@ -106,6 +108,7 @@ class Sight:
             and self._turn_labelled(message)
             and not self._outdated(message)
             and not self._answers_outdated(message)
+            and not self._repeats_old_value(message)
         )
 
     def _said_by_then(self, message: Message) -> bool:
@@ -138,6 +141,48 @@ class Sight:
             and before.session_id == message.session_id
             and self._outdated(before)
         )
+
+    def _repeats_old_value(self, message: Message) -> bool:
+        """Tell whether a turn says a superseded value again, though no Fact rests on it.
+
+        The assistant repeats what it recalls, in any session: the old value must not come back
+        through its replies, nor through a question that names it.
+        """
+        if self._config.as_of is not None or not self._old_values:
+            return False
+        if any(self._fact_holds(fact) for fact in self._index.citing(message.id)):
+            return False
+        terms = frozenset(words(message.content))
+        return any(
+            len(gone & terms) >= least * len(gone) and 2 * len(shared & terms) >= len(shared)
+            for gone, shared, least in self._old_values
+        )
+
+    @cached_property
+    def _old_values(self) -> list[tuple[frozenset[str], frozenset[str], float]]:
+        """What each superseded Fact alone says, what its successor says too, and how much counts.
+
+        Where numbers differ, they are the old value; else the words that are gone, most of them.
+        """
+        found: list[tuple[frozenset[str], frozenset[str], float]] = []
+        for fact in self._index.facts.values():
+            present = self._successor(fact)
+            if present is None:
+                continue
+            old, new = frozenset(words(fact.content)), frozenset(words(present.content))
+            numbers = frozenset(t for t in old - new if any(ch.isdigit() for ch in t))
+            if old - new:
+                found.append((numbers or old - new, old & new, 1.0 if numbers else MOST))
+        return found
+
+    def _successor(self, fact: Fact) -> Fact | None:
+        """Follow a superseded Fact to the one that holds at present."""
+        seen: set[str] = set()
+        present: Fact | None = fact
+        while present is not None and present.superseded_by and present.id not in seen:
+            seen.add(present.id)
+            present = self._index.facts.get(present.superseded_by)
+        return present if seen and present is not None else None
 
     @cached_property
     def _order(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

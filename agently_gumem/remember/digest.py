@@ -174,11 +174,11 @@ async def _digest_batch(
     processed = [m.model_copy(update={"status": "processed"}) for m in batch]
     stale = _stale_summaries(scope, done.superseded)
     changed = [memo.state] if memo.state != scope.memo else []
+    report.memo_changed |= memo.state.value != (scope.memo.value if scope.memo else {})
     await scope.write([*records, *stale, *processed, *changed])
     report.messages += len(batch)
     report.new += len(done.new)
     report.superseded += len(done.superseded)
-    report.memo_changed |= bool(changed)
     dropped = found.dropped + Counter(verdict=len(done.refused), memo_patch=len(memo.refused))
     report.dropped += dropped
     scope.dropped += dropped

@@ -14,6 +14,7 @@ from agently_gumem.recall.nominate import nearest_topics, nominate
 from agently_gumem.records import Certainty, Fact, Kind, Message, TimeRange, now
 from agently_gumem.remember.ground import ground_fact, ground_time
 from agently_gumem.remember.reconcile import Proposal
+from agently_gumem.remember.select import PLACEHOLDERS
 from agently_gumem.rows import text_of
 from agently_gumem.scope import Scope
 from agently_gumem.text import fold
@@ -108,6 +109,8 @@ def _refusal(
     """Say why a draft is no Fact; empty where it is one."""
     if len(sources) < len(set(draft.sources)):
         return "reference"
+    if any(mark in draft.content for mark in PLACEHOLDERS):
+        return "redacted"
     if all(taken[m.id] >= scope.services.limits.facts_per_message for m in sources):
         return "too_many"
     near = max(float(vector @ _vector(scope, m.id)) for m in sources)

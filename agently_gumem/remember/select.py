@@ -38,6 +38,10 @@ _NOISE_TEXT = re.compile(
 )
 
 
+# What stands in a text for what was taken out of it.
+PLACEHOLDERS = ("[secret]", "[card]", "[id-number]", "[bank-account]")
+
+
 @dataclass(frozen=True)
 class Selection:
     """A text as it may be remembered, and how much of each kind was taken out."""
