@@ -4,6 +4,7 @@ Before each request a handler puts the question's own context into the prompt.
 """
 
 import asyncio
+import contextlib
 import functools
 import json
 import time
@@ -127,10 +128,9 @@ class Host:
         memory = self.memory_of(session)
         if memory is None or not memory.active:
             return
-        try:
+        # Where the memory was closed before the agent, what waited is in the store.
+        with contextlib.suppress(Closed):
             self._engine.ending(self._engine.worker.submit(memory.note_end))
-        except Closed:
-            pass  # the memory was closed before the agent; what waited is in the store
 
     # -- sessions --------------------------------------------------------------------------------
 

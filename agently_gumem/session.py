@@ -452,7 +452,7 @@ class MemorySession:
     async def _pass_over(self, mixed: Sequence[Said]) -> None:
         """Keep out what overlapping turns said, also when the session is saved and loaded."""
         async with self._use() as scope:
-            await journaling.pass_over(scope, self.session_id, mixed)
+            await journaling.pass_over(scope, mixed)
 
     def _counted(self, scope: Scope, new: Sequence[Message]) -> None:
         """Count a turn and put off the idle digest."""

@@ -28,7 +28,7 @@ from agently_gumem.embedder import BundledEmbedder
 from agently_gumem.testing import Reply, RuleModel, ScriptedModel
 
 AGENTLY = tuple(int(part) for part in version("agently").split(".")[:3])
-NASTY = "   I write ${input} and ${output} in my templates,\u2028 then {x} and ${ENV.HOME}.\n\n   - so"
+NASTY = "  I write ${input} and ${output} in my templates,\u2028 then {x}, ${ENV.HOME}.\n\n  - so"
 
 
 @pytest.fixture
@@ -218,7 +218,8 @@ def test_a_digest_does_not_spend_the_users_own_limit(model, gumem):
 def test_settings_of_the_memorys_requests_do_not_leak(model):
     """A cheaper model without streaming is the memory's alone; the agent keeps its settings."""
     with GUMem(
-        model_settings={"OpenAICompatible": {"model": "a-cheaper-one"}}, limits={"answer_tokens": 99}
+        model_settings={"OpenAICompatible": {"model": "a-cheaper-one"}},
+        limits={"answer_tokens": 99},
     ) as gumem:
         agent = agent_of(model)
         before = json.dumps(agent.settings.get(), default=str, sort_keys=True)
@@ -227,7 +228,8 @@ def test_settings_of_the_memorys_requests_do_not_leak(model):
         agent.input("My dog is called Biscuit.").start()
         agent.input("My car is a Skoda.").start()
         asked, answered = model.memory_requests[0].body, model.chat_requests[-1].body
-        assert (asked["model"], asked["stream"], asked["max_tokens"]) == ("a-cheaper-one", False, 99)
+        assert asked["model"] == "a-cheaper-one"
+        assert (asked["stream"], asked["max_tokens"]) == (False, 99)
         assert answered["model"] != "a-cheaper-one"
         assert answered["stream"] is True
         assert "max_tokens" not in answered
@@ -495,7 +497,7 @@ def test_closed_is_closed_and_the_chat_goes_on(model):
     for use in (
         lambda: gumem.user("alice").query("dog"),
         lambda: gumem.user("alice").add_messages({"content": "x"}),
-        lambda: gumem.sweep(),
+        gumem.sweep,
         lambda: memory.session().digest(),
     ):
         with pytest.raises(Closed, match="closed"):
@@ -567,7 +569,8 @@ def test_a_stream_that_ends_early_breaks_nothing(gumem):
         try:
             agent.input("My dog is called Biscuit.").start()
         except Exception as error:  # noqa: BLE001  # some versions keep the part instead
-            assert "gumem" not in type(error).__module__
+            ours = "gumem" in type(error).__module__
+            assert not ours  # noqa: PT017
         assert agent.input("My car is a Skoda.").start() == "Noted."
         stored = pairs(gumem.user("alice").messages())
         assert stored[-2:] == [("user", "My car is a Skoda."), ("assistant", "Noted.")]

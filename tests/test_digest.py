@@ -120,8 +120,22 @@ def test_an_answer_that_holds_nothing_is_no_failure(use):
 
 def test_a_request_does_not_grow_with_what_is_known(use):
     """With five hundred Facts known a request is hardly longer than with forty."""
-    places = [f"{a}{b}" for a in ("Nor", "Wes", "Eas", "Sou", "Mid") for b in
-              ("burg", "ham", "ville", "stad", "field", "ford", "mouth", "bridge", "wick", "dale")]
+    places = [
+        f"{a}{b}"
+        for a in ("Nor", "Wes", "Eas", "Sou", "Mid")
+        for b in (
+            "burg",
+            "ham",
+            "ville",
+            "stad",
+            "field",
+            "ford",
+            "mouth",
+            "bridge",
+            "wick",
+            "dale",
+        )
+    ]
     texts = [f"I visited {p} in {year}." for p in places for year in range(2010, 2020)]
     with use(ScriptedModel(memory=copying("travel"))) as model, GUMem() as gumem:
         user = gumem.user("alice")
@@ -154,8 +168,10 @@ def test_what_is_over_the_limit_waits_as_chunked(use):
             model.release("memory")
             report = waiting()
         assert report.messages == 10
-        sizes = [sum(estimate_tokens(m["text"]) for m in r.data["NEW MESSAGES"])
-                 for r in model.memory_requests]
+        sizes = [
+            sum(estimate_tokens(m["text"]) for m in r.data["NEW MESSAGES"])
+            for r in model.memory_requests
+        ]
         assert len(sizes) == 3
         assert max(sizes) <= 6_000
         assert {m.status for m in user.messages()} == {"processed"}
@@ -543,9 +559,12 @@ def test_a_rebuild_that_fails_leaves_the_memo(use):
 def test_instruct_templates_and_language_reach_the_model(use, tmp_path):
     """Own rules, an own template and a language stand in the request."""
     (tmp_path / "summarize.jinja").write_text("gumem.summarize\n# ALL TOPICS\n{{ names }}\nmine")
-    with use(RuleModel()) as model, GUMem(
-        instruct="Remember every ship's name.", language="French", templates=tmp_path
-    ) as gumem:
+    with (
+        use(RuleModel()) as model,
+        GUMem(
+            instruct="Remember every ship's name.", language="French", templates=tmp_path
+        ) as gumem,
+    ):
         tell(gumem.user("alice"), *[f"I like tea from {p}." for p in ("A1", "B2", "C3", "D4")])
         first, second = model.memory_requests
     assert "Remember every ship's name." in first.text
@@ -689,9 +708,10 @@ def test_an_embedder_that_fails_once_loses_nothing(use):
             raise RuntimeError("embedder down")
         return [[1.0, float(len(t)), float(sum(map(ord, t)) % 97)] for t in texts]
 
-    with use(ScriptedModel(memory=script(copying(), copying()))), GUMem(
-        embedding_function=embed
-    ) as gumem:
+    with (
+        use(ScriptedModel(memory=script(copying(), copying()))),
+        GUMem(embedding_function=embed) as gumem,
+    ):
         user = gumem.user("alice")
         tell(user, "I play the oboe at weekends.", digest=False)
         user.messages()

@@ -30,8 +30,9 @@ def child(code, *args):
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout.strip().splitlines()[-1]) if done.stdout.strip() else None
+    assert done.returncode == 0, done.stderr[-1500:]
+    told = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    return json.loads(told[-1]) if told else None
 
 
 def by_stage(model, stage):
@@ -56,7 +57,8 @@ def telling(request):
 
 def planted(session):
     """Two statements of one session."""
-    return [f"I keep {session + 100} stamps in album A{session}.", f"I lent book B{session} to Ann."]
+    kept = f"I keep {session + 100} stamps in album A{session}."
+    return [kept, f"I lent book B{session} to Ann."]
 
 
 SESSIONS = 100
@@ -365,9 +367,7 @@ def test_sixty_turns_then_a_second_process(tmp_path):
         before, after = (max(map(size, chats[a:b])) for a, b in ((20, 40), (40, 60)))
         sections = [estimate_tokens(r.memo_section or "") for r in chats]
         questions = [q for _, q, _ in PLANTED] + ["At what time does my running club meet?"]
-        second = child(
-            SECOND, tmp_path, json.dumps(model.settings), json.dumps(questions)
-        )
+        second = child(SECOND, tmp_path, json.dumps(model.settings), json.dumps(questions))
         asked = [r.memo_section or "" for r in model.chat_requests[60:]]
 
     sections += [estimate_tokens(section) for section in asked]

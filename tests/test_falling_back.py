@@ -4,6 +4,7 @@ import json
 import logging
 import re
 import time
+from itertools import pairwise
 
 import pytest
 from agently import Agently
@@ -196,7 +197,7 @@ def test_after_a_failure_the_next_attempt_waits_longer_each_time(gumem):
             say(agent.activated_session, (f"My lucky number is {turn}.", "Noted."))
             if memory.status()["errors"].get("digest", 0) > before:
                 attempts.append(turn)
-        assert [b - a for a, b in zip(attempts, attempts[1:], strict=False)] == [2, 4, 8, 16, 32, 32]
+        assert [b - a for a, b in pairwise(attempts)] == [2, 4, 8, 16, 32, 32]
         assert memory.status()["next_attempt_in_turns"] == 31
         broken[0] = False
         memory.digest()
@@ -223,7 +224,8 @@ def test_an_outage_never_makes_a_message_failed(gumem):
 def test_five_answers_in_vain_make_a_message_failed_until_it_is_asked_for(gumem):
     """Given up after five answered digests, listed, recallable, and taken up on request."""
     broken = [True]
-    with ScriptedModel("Noted.", memory=lambda r: "prose" if broken[0] else fact_answer(r)) as model:
+    answer = lambda r: "prose" if broken[0] else fact_answer(r)  # noqa: E731
+    with ScriptedModel("Noted.", memory=answer) as model:
         agent = agent_of(model)
         memory = attached(gumem, agent, "s", when=Manual())
         say(agent.activated_session, (TELL, "Noted."))
@@ -325,7 +327,7 @@ def test_a_hundred_facts_of_one_message_are_not_believed(gumem):
         r'{"facts": [{"content": "User likes caf\u00e9s and \u8336", "sources": ["m1"]}]}',
         r'{"facts": [{"content": "User likes caf\xe9s\ud83d", "sources": ["m1"]}]}',
         r'{"facts": [{"content": "User likes \u00zz tea", "sources": ["m1"]}]}',
-        'Sure {here}: ```json\n{"facts": [{"content": "User likes tea", "sources": ["m1"]}]}\n``` ok?',
+        'So {here}: ```json\n{"facts": [{"content": "User likes tea", "sources": ["m1"]}]}\n```',
     ],
 )
 def test_odd_escapes_and_prose_around_an_answer_lose_nothing(text, gumem):

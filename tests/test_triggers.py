@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import functools
+import itertools
 
 import chromadb
 import pytest
@@ -155,7 +156,7 @@ def test_keep_must_leave_something_to_cut(messages, keep):
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda: WindowExceeds(),
+        lambda: WindowExceeds(tokens=-1),
         lambda: WindowExceeds(messages=0),
         lambda: WindowExceeds(chars="9"),
         lambda: EveryNTurns(0),
@@ -377,9 +378,11 @@ def test_activating_the_same_session_again_is_no_end():
 
 def test_an_idle_session_is_digested():
     """When no turn comes for a while, what waits is digested, and an event says so."""
-    with ScriptedModel(memory=fact_answer) as model, GUMem() as gumem, hooked(
-        "gumem.digested"
-    ) as events:
+    with (
+        ScriptedModel(memory=fact_answer) as model,
+        GUMem() as gumem,
+        hooked("gumem.digested") as events,
+    ):
         agent, _ = start(gumem, model, when=Idle(0.0002))
         turns(agent, SAID[0])
         model.wait_for(1, "memory")
@@ -543,7 +546,7 @@ def test_the_history_keeps_its_beginning_between_cuts():
         turns(agent, *SAID[:14])
         histories = [[m["content"] for m in r.messages[:-1]] for r in model.chat_requests]
     cuts = 0
-    for before, after in zip(histories, histories[1:], strict=False):
+    for before, after in itertools.pairwise(histories):
         if after[: len(before)] != before:
             cuts += 1
             assert len(after) == 2

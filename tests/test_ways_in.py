@@ -485,7 +485,8 @@ def test_a_failed_turn_of_one_user_does_not_overlap_with_the_next_users(gumem):
 
         asyncio.run(chat())
         assert memory.status()["overlapping"] == ""
-        assert [m.content for m in gumem.user("bob").messages(role="user")] == ["My car is a Skoda."]
+        told = gumem.user("bob").messages(role="user")
+        assert [m.content for m in told] == ["My car is a Skoda."]
 
 
 # --- sessions

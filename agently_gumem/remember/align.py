@@ -37,7 +37,7 @@ class Mirror:
     """The stored id of each of those; None for what was left out."""
     live: dict[int, datetime] = field(default_factory=lambda: cast("dict[int, datetime]", {}))
     """Place of a user's message -> when it came, for messages that were seen to arrive."""
-    asked: dict[int, str] = field(default_factory=lambda: cast(dict[int, str], {}))
+    asked: dict[int, str] = field(default_factory=lambda: cast("dict[int, str]", {}))
     """Place -> the question that was on its way there; a request that fails leaves one behind."""
 
     def arrived(self, place: int, message: Said) -> bool:
@@ -51,6 +51,8 @@ class Aligned:
 
     start: int
     ids: list[str | None]
+    extends: bool = False
+    """The history goes on from the mirror by what was seen to arrive."""
 
 
 def said(message: Any) -> Said:
@@ -150,7 +152,7 @@ def align(
         rest = full[len(seen) :]
         # What came without being seen to arrive was put there: it may be stored already.
         if not rest or mirror.arrived(len(seen), rest[0]):
-            return Aligned(len(seen), list(mirror.ids))
+            return Aligned(len(seen), list(mirror.ids), extends=True)
     elif seen is not None and seen[: len(full)] == list(full):
         return Aligned(len(full), mirror.ids[: len(full)])
     ids: list[str | None] = []

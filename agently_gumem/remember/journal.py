@@ -39,13 +39,15 @@ async def journal(
         head = history[:-1] if history and history[-1].role == "user" else history
         gone = left_out(head)
         blank = {i for i, m in enumerate(head) if is_noise("message", m.text)}
-        stored, form = _stored(scope, session_id), _form(scope, session_id)
+        stored, form = _stored(scope, session_id), _form(scope)
         aligned = align(mirror, head, stored, gone | blank, form)
         await _retract(scope, aligned, gone)
         if scope.paused:
-            await pass_over(scope, session_id, head[aligned.start :])
+            await pass_over(scope, head[aligned.start :])
             new: dict[int, Message] = {}
         else:
+            if not aligned.extends:
+                gone = gone | _known_to_skip(form, mirror, head, aligned.start)
             new = _messages(scope, session_id, mirror, head, aligned, gone)
             if new:
                 await scope.write(list(new.values()))
@@ -156,21 +158,33 @@ def _stored(scope: Scope, session_id: str) -> list[tuple[str, Said]]:
     return [(m.id, Said(m.role, m.content)) for m in scope.messages_of(session_id)]
 
 
-def _form(scope: Scope, session_id: str) -> StoredForm:
+def _form(scope: Scope) -> StoredForm:
     return StoredForm(
         form=lambda s: Said(s.role, scope.services.select(s.text).text),
-        passed_over=lambda s: _skip_id(scope, session_id, s) in scope.passed_over,
+        passed_over=lambda s: _skip_id(scope, s) in scope.passed_over,
     )
 
 
-def _skip_id(scope: Scope, session_id: str, message: Said) -> str:
-    return scope.services.ids.of("skip", scope.key, session_id, message.role, message.text)
+def _skip_id(scope: Scope, message: Said) -> str:
+    # Of the user, not of a session: a history can be restored under another session's name.
+    return scope.services.ids.of("skip", scope.key, message.role, message.text)
 
 
-async def pass_over(scope: Scope, session_id: str, messages: Sequence[Said]) -> None:
+def _known_to_skip(
+    form: StoredForm, mirror: Mirror, head: Sequence[Said], start: int
+) -> set[int]:
+    """Find what of a restored history was passed over before, wherever it stands in it."""
+    return {
+        i
+        for i in range(start, len(head))
+        if i not in mirror.live and form.passed_over(form.form(head[i]))
+    }
+
+
+async def pass_over(scope: Scope, messages: Sequence[Said]) -> None:
     """Keep no text, only a keyed hash, of what must not be taken up later, as while paused."""
-    form = _form(scope, session_id).form
-    ids = {_skip_id(scope, session_id, form(m)) for m in messages} - scope.passed_over
+    form = _form(scope).form
+    ids = {_skip_id(scope, form(m)) for m in messages} - scope.passed_over
     if ids:
         await scope.write_flags([flag_row("skip", skip_id) for skip_id in sorted(ids)])
         scope.passed_over |= ids
