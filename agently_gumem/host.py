@@ -18,22 +18,21 @@ from agently_gumem.recall.memo import render_memo
 from agently_gumem.session import MemorySession, is_ours
 
 SECTION = "CHAT SESSION MEMO"
-# A request that was left without an end (a generator that was closed early) counts as over then;
-# sooner where the task that carried it is done: an answer is recorded right after that.
+# A request that was left without an end (it failed, or its generator was closed early) counts as
+# over then; sooner where the task that carried it is done. An answer is recorded some milliseconds
+# after that, and a failed request ends in the same way: until then it may still be recorded.
 _FORGOTTEN_AFTER = 600.0
-_RECORDED_WITHIN = 5.0
+_RECORDED_WITHIN = 2.0
 Resolve = Callable[[str, Any], MemorySession | None]
 
 
 @dataclass
 class _Flight:
-    """A request under way: for whom, its settings, and when the task that carried it was done."""
+    """A request under way: for whom, and when the task that carried it was done."""
 
     owner: tuple[str, str]
-    settings: Any
     began: float
     done: float | None = None
-    answered: bool = False
 
     def carried(self, _task: Any) -> None:
         self.done = time.monotonic()
@@ -68,10 +67,7 @@ class Host:
     def install(self) -> None:
         """Set the prefix handler, the input keys and the watch on the active session."""
         self._active = True
-        handlers = self.agent.extension_handlers
-        handlers.append("request_prefixes", self._prefix)
-        # Before Agently's own, which raises for a request that failed.
-        self._put_handlers("finally", [self._landed, *handlers.get("finally", [])])
+        self.agent.extension_handlers.append("request_prefixes", self._prefix)
         if self.agent.settings.get("session.input_keys") is None:
             self.agent.set_settings("session.input_keys", ["input"])
             self._set_input_keys = True
@@ -85,18 +81,15 @@ class Host:
             return
         self._active = False
         handlers = self.agent.extension_handlers
-        for name, own in (("request_prefixes", self._prefix), ("finally", self._landed)):
-            self._put_handlers(name, [h for h in handlers.get(name, []) if h != own])
+        rest = [h for h in handlers.get("request_prefixes", []) if h != self._prefix]
+        # `get` returns a copy and `set` merges on some versions: deleting first works on all.
+        del handlers["request_prefixes"]
+        handlers.set("request_prefixes", rest)
         if self._set_input_keys:
             self.agent.settings.delete("session.input_keys")
         for name in self._originals:
             if name in vars(self.agent):
                 delattr(self.agent, name)
-
-    def _put_handlers(self, name: str, wanted: list[Any]) -> None:
-        # `get` returns a copy and `set` merges on some versions: deleting first works on all.
-        del self.agent.extension_handlers[name]
-        self.agent.extension_handlers.set(name, wanted)
 
     def _watched(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
@@ -174,8 +167,7 @@ class Host:
     def turn_ended(self) -> None:
         """Note that a turn was answered and recorded."""
         if self._flights:
-            landed = next((f for f in self._flights if f.answered), self._flights[0])
-            self._flights.remove(landed)
+            self._flights.pop(0)
         self._settle()
 
     def _settle(self) -> None:
@@ -183,9 +175,9 @@ class Host:
         if not self._flights:
             self._overlap = ""
 
-    def _take_off(self, memory: MemorySession, settings: Any) -> None:
+    def _take_off(self, memory: MemorySession) -> None:
         self._settle()
-        flight = _Flight((memory.user_id, memory.space), settings, time.monotonic())
+        flight = _Flight((memory.user_id, memory.space), time.monotonic())
         if (task := asyncio.current_task()) is not None:
             task.add_done_callback(flight.carried)
         self._flights.append(flight)
@@ -195,35 +187,19 @@ class Host:
                 "them is kept or recalled; use one agent a user"
             )
 
-    async def _landed(self, result: Any, settings: Any) -> None:
-        """Note that a request is over, before its answer is recorded; a failed one has none."""
-        flight = next((f for f in self._flights if f.settings is settings), None)
-        if flight is None:
-            return
-        try:
-            await result.async_get_data()
-        except Exception:  # noqa: BLE001  # Agently's own handler, which is next, tells the user
-            if flight in self._flights:
-                self._flights.remove(flight)
-        else:
-            flight.answered = True
-
     # -- the request -----------------------------------------------------------------------------
 
-    async def _prefix(self, prompt: Any, settings: Any) -> None:
+    async def _prefix(self, prompt: Any, _settings: Any) -> None:
         """Put this question's own context into the prompt; awaited before each request."""
         session = self.agent.activated_session
         if not self._active or session is None:
             return
         memory = self.memory_of(session)
         if memory is not None and memory.active:
-            work = self._inject(memory, session, prompt, settings)
-            await memory.guarded("recall", work, None)
+            await memory.guarded("recall", self._inject(memory, session, prompt), None)
 
-    async def _inject(
-        self, memory: MemorySession, session: Any, prompt: Any, settings: Any
-    ) -> None:
-        self._take_off(memory, settings)
+    async def _inject(self, memory: MemorySession, session: Any, prompt: Any) -> None:
+        self._take_off(memory)
         ours = session.memo is None or is_ours(session.memo, session.session_settings)
         if self._overlap:
             if ours:

@@ -110,6 +110,8 @@ class Scope:
         self.paused = False
         self.marks: set[str] = set()
         self.passed_over: set[str] = set()
+        self.summarized: dict[str, frozenset[str]] = {}
+        """Topic -> the Facts that it had when its Summary was last asked for."""
         self.left_out = 0
         """Processed turns that the index leaves out, past its limit."""
         self.dropped: Counter[str] = Counter()

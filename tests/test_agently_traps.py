@@ -570,7 +570,7 @@ def test_a_stream_that_ends_early_breaks_nothing(gumem):
             agent.input("My dog is called Biscuit.").start()
         except Exception as error:  # noqa: BLE001  # some versions keep the part instead
             ours = "gumem" in type(error).__module__
-            assert not ours  # noqa: PT017
+            assert not ours
         assert agent.input("My car is a Skoda.").start() == "Noted."
         stored = pairs(gumem.user("alice").messages())
         assert stored[-2:] == [("user", "My car is a Skoda."), ("assistant", "Noted.")]

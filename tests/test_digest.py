@@ -99,6 +99,36 @@ def test_one_request_as_a_rule_and_a_second_with_four_new_facts(use):
         assert stages(model)[3:] == ["extract"]
 
 
+def test_a_refused_summary_is_asked_for_again_only_when_its_facts_change(use):
+    """A model whose Summary says more than its Facts does not cost a request a digest."""
+    invented = {"summaries": [{"topic": "tea", "content": "User drank 99 cups.", "facts": ["k1"]}]}
+    rules = RuleModel()
+
+    def answer(request):
+        return invented if request.memory_stage == "summarize" else rules.memory(request)
+
+    with use(ScriptedModel(memory=answer)) as model, GUMem() as gumem:
+        user = gumem.user("alice")
+        tell(user, "I like oolong tea.", "I like green tea.", "I like white tea.")
+        tell(user, "I like black tea.")
+        tell(user, "Good morning!")
+        assert stages(model).count("summarize") == 1
+        tell(user, "I like herbal tea.")
+        assert stages(model).count("summarize") == 2
+        assert user.summaries() == []
+
+
+def test_a_fact_that_is_a_copied_text_is_no_fact(use):
+    """A Fact is one sentence; an answer that copies the message would fill later requests."""
+    long = "I like tea and " * 60
+    drafted = {"facts": [{"content": long.replace("I ", "User "), "sources": ["m1"]}]}
+    with use(ScriptedModel(memory=drafted)), GUMem() as gumem:
+        user = gumem.user("alice")
+        tell(user, long, digest=False)
+        assert user.digest().dropped["too_long"] == 1
+        assert user.facts() == []
+
+
 def test_an_empty_digest_asks_nothing(use):
     """Where nothing waits no model is asked, and our own prompt can't become a memory."""
     with use(RuleModel()) as model, GUMem() as gumem:

@@ -233,7 +233,7 @@ def test_blank_messages_do_not_break_the_alignment(gumem):
 
 
 def test_list_content_and_unknown_roles_are_kept_once(gumem):
-    """Parts become text with a placeholder for an image; a tool's and a developer's role stay."""
+    """Parts become text with a placeholder; a tool's role stays, an instruction is no turn."""
     shown = [{"type": "text", "text": "What is this?"}, {"type": "image_url", "image_url": {}}]
     restored = [
         {"role": "developer", "content": "Be kind."},
@@ -246,12 +246,21 @@ def test_list_content_and_unknown_roles_are_kept_once(gumem):
         agent.set_chat_history(restored)
         say(agent.activated_session, turn)
     assert held(gumem) == [
-        ("developer", "Be kind."),
         ("user", "What is this?\n(image_url)"),
         ("tool", "a cat"),
         ("assistant", "A cat."),
         *said(*TURNS[:2]),
     ]
+
+
+def test_an_instruction_before_each_restored_history_doubles_nothing(gumem):
+    """A system line with the day's date in it is new each time, and what follows is known."""
+    for day, turn in enumerate(TURNS[:3]):
+        agent, _ = open_agent(gumem)
+        dated = {"role": "system", "content": f"Today is day {day}."}
+        agent.set_chat_history([dated, *history(*TURNS[:day])])
+        say(agent.activated_session, turn)
+    assert held(gumem) == said(*TURNS[:3])
 
 
 def test_secrets_do_not_break_the_alignment(gumem):

@@ -19,6 +19,8 @@ from agently_gumem.rows import text_of
 from agently_gumem.scope import Scope
 from agently_gumem.text import fold
 
+# A Fact is one sentence; what is longer is a copied text, and would fill later requests.
+LONGEST_FACT = 500
 _SELF = frozenset({"", "user", "the user", "用户", "me", "i", "我"})
 # A guess is never as sure as a statement (spec: "mark it as low-confidence").
 _GUESS = 0.45
@@ -109,6 +111,8 @@ def _refusal(
     """Say why a draft is no Fact; empty where it is one."""
     if len(sources) < len(set(draft.sources)):
         return "reference"
+    if len(draft.content) > LONGEST_FACT:
+        return "too_long"
     if any(mark in draft.content for mark in PLACEHOLDERS):
         return "redacted"
     if all(taken[m.id] >= scope.services.limits.facts_per_message for m in sources):

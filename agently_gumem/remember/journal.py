@@ -11,6 +11,7 @@ from agently_gumem.rows import flag_row
 from agently_gumem.scope import Scope
 
 IMPORTED_MEMO = "imported_memo"
+INSTRUCTIONS = frozenset({"system", "developer"})
 
 
 async def journal(
@@ -38,7 +39,7 @@ async def journal(
         history = [said(m) for m in list(full_context)]
         head = history[:-1] if history and history[-1].role == "user" else history
         gone = left_out(head)
-        blank = {i for i, m in enumerate(head) if is_noise("message", m.text)}
+        blank = {i for i, m in enumerate(head) if _is_no_turn(m)}
         stored, form = _stored(scope, session_id), _form(scope)
         aligned = align(mirror, head, stored, gone | blank, form)
         await _retract(scope, aligned, gone)
@@ -190,6 +191,15 @@ async def pass_over(scope: Scope, messages: Sequence[Said]) -> None:
         scope.passed_over |= ids
 
 
+def _is_no_turn(message: Said) -> bool:
+    """Tell whether it is nothing that anybody said: empty, or an instruction to the model.
+
+    An instruction that is put before each restored history, with the day's date in it, would
+    otherwise be new each time, and an application's own prompt would become a memory.
+    """
+    return message.role in INSTRUCTIONS or is_noise("message", message.text)
+
+
 async def _retract(scope: Scope, aligned: Aligned, gone: set[int]) -> None:
     """Take back a failed attempt that was stored before its good twin came."""
     places = [i for i in sorted(gone) if i < aligned.start and aligned.ids[i] is not None]
@@ -219,7 +229,7 @@ def _messages(
     new: dict[int, Message] = {}
     for place in range(aligned.start, len(head)):
         message = head[place]
-        if place in gone or is_noise("message", message.text):
+        if place in gone or _is_no_turn(message):
             continue
         content = scope.services.select(message.text).text
         before = scope.services.ids.of(

@@ -23,6 +23,11 @@ class Due:
     facts: Sequence[Fact]
     previous: Summary | None
 
+    @property
+    def fact_ids(self) -> frozenset[str]:
+        """The ids of its Facts."""
+        return frozenset(f.id for f in self.facts)
+
 
 def due(
     topics: Iterable[Topic], facts: Iterable[Fact], summaries: Iterable[Summary], enough: int
@@ -59,6 +64,8 @@ async def summarize(scope: Scope, agent: Any | None) -> list[Summary]:
         index.summaries.values(),
         scope.services.limits.summary_after,
     )
+    # A Topic whose Summary was refused is not asked for again until its Facts change.
+    waiting = [d for d in waiting if scope.summarized.get(d.topic.id) != d.fact_ids]
     if not waiting:
         return []
     refs: dict[str, Fact] = {}
@@ -76,6 +83,7 @@ async def summarize(scope: Scope, agent: Any | None) -> list[Summary]:
     latest = {record.id: record for record in [*merged, *records]}
     await scope.write(list(latest.values()))
     await scope.delete("topic", gone)
+    scope.summarized.update({d.topic.id: d.fact_ids for d in waiting})
     return made
 
 
