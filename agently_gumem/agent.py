@@ -6,9 +6,10 @@ from typing import Any, Literal, cast
 from agently_gumem.engine import Engine, checked_name
 from agently_gumem.errors import ConfigError, NotFound
 from agently_gumem.host import Host
+from agently_gumem.options import SessionOptions
 from agently_gumem.records import MemoryContext
 from agently_gumem.remember.digest import DigestReport
-from agently_gumem.session import NOTHING, Handled, MemorySession, SessionOptions
+from agently_gumem.session import NOTHING, Handled, MemorySession
 from agently_gumem.user import UserMemory
 
 Existing = Literal["chain", "replace", "error"]

@@ -17,12 +17,13 @@ from agently_gumem.errors import ConfigError, GUMemError
 from agently_gumem.host import Host
 from agently_gumem.memo_schema import MemoSchema
 from agently_gumem.model import Model
+from agently_gumem.options import SessionOptions
 from agently_gumem.prompts import Prompts
 from agently_gumem.records import Memo, as_record
 from agently_gumem.remember.digest import Job, digest
 from agently_gumem.remember.select import Selector
 from agently_gumem.scope import Services
-from agently_gumem.session import MemorySession, SessionOptions
+from agently_gumem.session import MemorySession
 from agently_gumem.store import Store, open_client
 from agently_gumem.text import estimate_tokens
 from agently_gumem.triggers import Idle, SessionEnd, TriggerState, WindowExceeds
@@ -357,7 +358,8 @@ class _Bound:
 
     def __init__(self, agent: Any, engine: Engine) -> None:
         self.engine = engine
-        self.host = Host(agent, engine, self._resolve)
+        self.agent = agent
+        self.host = Host(agent, engine, self._resolve, self._release)
         self.host.install()
         self._memories: dict[str, MemorySession] = {}
 
@@ -373,6 +375,13 @@ class _Bound:
     def add(self, memory: MemorySession) -> None:
         """Serve one more session."""
         self._memories[memory.session_id] = memory
+
+    def _release(self, memory: MemorySession) -> None:
+        """Give the agent back as it was when the last of its sessions is detached."""
+        self._memories = {k: m for k, m in self._memories.items() if m is not memory}
+        if not self._memories and getattr(self.agent, _HOST, None) is self:
+            self.host.remove()
+            delattr(self.agent, _HOST)
 
     def _resolve(self, key: str, session: Any) -> MemorySession | None:
         return self._memories.get(key) or self._memories.get(str(session.id))

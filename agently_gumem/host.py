@@ -3,44 +3,21 @@
 Before each request a handler puts the question's own context into the prompt.
 """
 
-import asyncio
 import contextlib
 import functools
 import json
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 from agently_gumem.engine import Engine
 from agently_gumem.errors import Closed
+from agently_gumem.flights import Flights
+from agently_gumem.held import is_ours
 from agently_gumem.recall.memo import render_memo
-from agently_gumem.session import MemorySession, is_ours
+from agently_gumem.session import MemorySession
 
 SECTION = "CHAT SESSION MEMO"
-# A request that was left without an end (it failed, or its generator was closed early) counts as
-# over then; sooner where the task that carried it is done. An answer is recorded some milliseconds
-# after that, and a failed request ends in the same way: until then it may still be recorded.
-_FORGOTTEN_AFTER = 600.0
-_RECORDED_WITHIN = 2.0
 Resolve = Callable[[str, Any], MemorySession | None]
-
-
-@dataclass
-class _Flight:
-    """A request under way: for whom, and when the task that carried it was done."""
-
-    owner: tuple[str, str]
-    began: float
-    done: float | None = None
-
-    def carried(self, _task: Any) -> None:
-        self.done = time.monotonic()
-
-    def over(self) -> bool:
-        now = time.monotonic()
-        lost = self.done is not None and now - self.done > _RECORDED_WITHIN
-        return lost or now - self.began > _FORGOTTEN_AFTER
 
 
 class Host:
@@ -50,14 +27,21 @@ class Host:
         agent: An Agently agent.
         engine: The memory's.
         resolve: (key of the session on the agent, Session object) -> its memory, or None.
+        on_release: Called when one session's memory is detached on its own.
     """
 
-    def __init__(self, agent: Any, engine: Engine, resolve: Resolve) -> None:
+    def __init__(
+        self,
+        agent: Any,
+        engine: Engine,
+        resolve: Resolve,
+        on_release: Callable[[MemorySession], None] | None = None,
+    ) -> None:
         self.agent = agent
         self._engine = engine
         self._resolve = resolve
-        self._flights: list[_Flight] = []
-        self._overlap = ""
+        self._on_release = on_release
+        self._flights = Flights()
         self._set_input_keys = False
         self._originals: dict[str, Any] = {}
         self._active = False
@@ -157,35 +141,20 @@ class Host:
         session = self._session_for(memory)
         return (session.session_settings, session.full_context) if session is not None else None
 
-    # -- overlapping turns of two users ----------------------------------------------------------
+    # -- what a session asks --------------------------------------------------------------------
 
     def overlapping(self) -> str:
-        """Say why nothing may be read or kept now: turns of two users overlap on one agent."""
-        self._settle()
-        return self._overlap
+        """Say why nothing may be read or kept now: turns of two users overlap on the agent."""
+        return self._flights.overlapping()
 
     def turn_ended(self) -> None:
         """Note that a turn was answered and recorded."""
-        if self._flights:
-            self._flights.pop(0)
-        self._settle()
+        self._flights.land()
 
-    def _settle(self) -> None:
-        self._flights = [f for f in self._flights if not f.over()]
-        if not self._flights:
-            self._overlap = ""
-
-    def _take_off(self, memory: MemorySession) -> None:
-        self._settle()
-        flight = _Flight((memory.user_id, memory.space), time.monotonic())
-        if (task := asyncio.current_task()) is not None:
-            task.add_done_callback(flight.carried)
-        self._flights.append(flight)
-        if len({f.owner for f in self._flights}) > 1:
-            self._overlap = (
-                "turns of two users overlap on one agent, which mixes their histories: nothing of "
-                "them is kept or recalled; use one agent a user"
-            )
+    def release(self, memory: MemorySession) -> None:
+        """Let go of one session's memory."""
+        if self._on_release is not None:
+            self._on_release(memory)
 
     # -- the request -----------------------------------------------------------------------------
 
@@ -199,15 +168,18 @@ class Host:
             await memory.guarded("recall", self._inject(memory, session, prompt), None)
 
     async def _inject(self, memory: MemorySession, session: Any, prompt: Any) -> None:
-        self._take_off(memory)
+        self._flights.take_off((memory.user_id, memory.space))
         ours = session.memo is None or is_ours(session.memo, session.session_settings)
-        if self._overlap:
+        if self.overlapping():
             if ours:
                 _set_section(prompt, "")
             return
-        question = prompt.get("input")
-        text = question if isinstance(question, str) else ""
-        memory.saw_request(session.session_settings, len(session.full_context), text)
+        asked = prompt.get("input")
+        memory.saw_request(
+            session.session_settings,
+            len(session.full_context),
+            asked if isinstance(asked, str) else "",
+        )
         await self._engine.worker.arun(memory.look_back)
         context = await self._engine.worker.arun(
             memory.context_for, _question(prompt), session.context_window, self._engine.recall

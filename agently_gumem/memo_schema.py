@@ -89,9 +89,7 @@ def _untitled(schema: Any) -> Any:
     """Leave out pydantic's titles, which repeat the keys and cost tokens in each request."""
     if isinstance(schema, dict):
         items = cast("dict[str, Any]", schema).items()
-        return {
-            k: _untitled(v) for k, v in items if not (k == "title" and isinstance(v, str))
-        }
+        return {k: _untitled(v) for k, v in items if not (k == "title" and isinstance(v, str))}
     return [_untitled(v) for v in cast("list[Any]", schema)] if isinstance(schema, list) else schema
 
 

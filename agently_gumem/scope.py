@@ -177,9 +177,7 @@ class Scope:
         rows = [to_row(r, v) for r, v in zip(records, vectors, strict=True)]
         await self.services.worker.thread(self.rows.write, [*rows, *flags])
         kept = [
-            (r, v)
-            for r, v in zip(records, vectors, strict=True)
-            if not isinstance(r, MemoState)
+            (r, v) for r, v in zip(records, vectors, strict=True) if not isinstance(r, MemoState)
         ]
         with self.guard:
             self.index.put([r for r, _ in kept], [v for _, v in kept])
@@ -281,9 +279,7 @@ def _within(
     if over <= 0:
         return pairs, 0
     processed = sorted(
-        (r.sequence, r.id)
-        for r, _ in pairs
-        if isinstance(r, Message) and r.status == "processed"
+        (r.sequence, r.id) for r, _ in pairs if isinstance(r, Message) and r.status == "processed"
     )
     gone = {record_id for _, record_id in processed[:over]}
     return [p for p in pairs if p[0].id not in gone], len(gone)

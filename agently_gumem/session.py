@@ -1,72 +1,32 @@
 """One Agently session of one user: its two handlers, its triggers, its stage marks."""
 
-import asyncio
-import hashlib
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol, TypeVar
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol, TypeVar
 
+from agently_gumem.behind import Digests, IdleClock
 from agently_gumem.config import RecallConfig
 from agently_gumem.engine import Engine, checked_name, switched_off
-from agently_gumem.errors import ConfigError
+from agently_gumem.held import MARK, Measured, as_text, fingerprint, is_ours, measure
+from agently_gumem.options import SessionOptions
 from agently_gumem.query import Asked, memo_text
 from agently_gumem.records import MemoryContext, Message, now
 from agently_gumem.remember import journal as journaling
 from agently_gumem.remember.align import Mirror, Said, said
-from agently_gumem.remember.digest import DigestReport, Job, digest, waiting_ids
+from agently_gumem.remember.digest import DigestReport
 from agently_gumem.scope import Scope
 from agently_gumem.text import make_safe
-from agently_gumem.triggers import Idle, Trigger, TriggerState, Window, as_trigger, parts, window_of
+from agently_gumem.triggers import Idle, TriggerState, parts
 from agently_gumem.user import UserMemory
 from agently_gumem.worker import Worker, awaitable, blocking
 
 _log = logging.getLogger("agently_gumem")
 R = TypeVar("R")
 
-# Says, in the session's own settings (which are saved with it), which memo is ours.
-MARK = "gumem_memo"
 Handled = tuple[None, list[Any] | None, Any]
 NOTHING: Handled = (None, None, None)
-
-
-@dataclass(frozen=True)
-class SessionOptions:
-    """How a session remembers; checked once, by `make`."""
-
-    when: Trigger
-    window: Window
-    strategy: str
-    wait: float
-    remember: bool
-    session_memo: Literal["text", "dict"]
-
-    @classmethod
-    def make(
-        cls,
-        *,
-        when: Callable[[TriggerState], bool],
-        keep: int = 4,
-        strategy: str = "compress_with_memo",
-        wait: float = 2.0,
-        remember: bool = True,
-        session_memo: str = "text",
-    ) -> "SessionOptions":
-        """Check and complete the options.
-
-        Raises:
-            ConfigError: One of them is wrong.
-        """
-        trigger = as_trigger(when)
-        checked_name(strategy, "strategy")
-        if not isinstance(wait, int | float) or isinstance(wait, bool) or wait < 0:
-            raise ConfigError(f"wait={wait!r} takes seconds, 0 or more")
-        if session_memo == "dict":
-            return cls(trigger, window_of(trigger, keep), strategy, wait, remember, "dict")
-        if session_memo == "text":
-            return cls(trigger, window_of(trigger, keep), strategy, wait, remember, "text")
-        raise ConfigError(f'session_memo={session_memo!r} is neither "text" nor "dict"')
 
 
 class HostSide(Protocol):
@@ -89,20 +49,13 @@ class HostSide(Protocol):
         """Return the window of the Agently session that it serves."""
         ...
 
+    def release(self, memory: "MemorySession") -> None:
+        """Let go of its memory."""
+        ...
+
     def history_of(self, memory: "MemorySession") -> tuple[Any, Sequence[Any]] | None:
         """Return its session settings and full context, where the session is known."""
         ...
-
-
-def fingerprint(memo: Any) -> str:
-    """Tell memos apart without keeping their text."""
-    text = json.dumps(memo, ensure_ascii=False, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
-
-
-def is_ours(memo: Any, session_settings: Any) -> bool:
-    """Tell whether a session's memo was written by us, also in another process."""
-    return memo is not None and session_settings.get(MARK) == fingerprint(memo)
 
 
 class MemorySession:
@@ -133,11 +86,14 @@ class MemorySession:
         self._detached = False
         self._bound: Any = None
         self._mirror = Mirror()
-        self._task: asyncio.Task[DigestReport] | None = None
-        self._waited: asyncio.Task[DigestReport] | None = None
         self._analysed = False
-        self._looked_back = False
-        self._last_report: DigestReport | None = None
+        self._digests = Digests(engine, self.session_id, options.wait, self._agent)
+        self._clock = IdleClock(
+            engine,
+            (self.user_id, self.space, self.session_id),
+            [p.minutes for p in parts(options.when) if isinstance(p, Idle)],
+            self._idle,
+        )
         engine.sessions.add(self)
 
     @property
@@ -209,11 +165,12 @@ class MemorySession:
             if not answered:
                 return None
             self._counted(scope, new)
-            await self._look_back(scope)
-            state = await self._state(scope, window)
-            started = await self._asked(state) and self._start(scope) is not None
+            self._digests.look_back(scope)
+            shown = await self._measured(window)
+            fired = await self._asked(self._state(scope, shown))
+            started = fired and self._digests.start(scope)
             self._analysed = True
-            cut = self.options.window.cut(*await self._measured(window)) > 0
+            cut = self.options.window.cut(shown.roles, shown.sizes) > 0
             due = started or cut or self._memo_is_new(scope, memo, settings)
         return self.options.strategy if due else None
 
@@ -227,12 +184,12 @@ class MemorySession:
         async with self._use() as scope:
             if alone:
                 self._counted(scope, await journaling.journal(scope, self.session_id, mirror, full))
-                await self._look_back(scope)
+                self._digests.look_back(scope)
             if memo is not None and memo not in ("", {}) and not is_ours(memo, settings):
-                await journaling.import_memo(scope, self.session_id, _as_text(memo))
+                await journaling.import_memo(scope, self.session_id, as_text(memo))
             if alone:
-                self._start(scope)
-            await self._wait()
+                self._digests.start(scope)
+            await self._digests.wait()
             written = await self._session_memo(scope, full)
         # Read after the wait: a turn that overlaps may have added to the window meanwhile.
         kept = await self._kept(mirror, window)
@@ -281,10 +238,8 @@ class MemorySession:
             except BaseException:
                 scope.marks.discard(mark)  # not marked: it can be marked again
                 raise
-            state = await self._state(scope, self._window())
-            if await self._asked(replace(state, stage=name)):
-                self._start(scope, force=True)
-        await self._wait()
+            await self._decide(scope, stage=name)
+        await self._digests.wait()
         return True
 
     async def _keep_outcome(self, scope: Scope, name: str, outcome: Mapping[str, Any]) -> None:
@@ -308,21 +263,11 @@ class MemorySession:
             return DigestReport()
         async with self._use() as scope:
             await self._journal_now(scope)
-            job = Job(self.session_id, agent=self._agent(), retry_failed=retry_failed)
-            self._last_report = await digest(scope, job)
-            scope.backoff.succeeded()
-            return self._last_report
+            return await self._digests.now(scope, retry_failed=retry_failed)
 
     async def _flush(self, timeout: float | None = None) -> bool:
         """Wait for digests of this session that are under way; tell whether they ended."""
-        # A session that was just left may still be about to start its digest.
-        endings = {asyncio.wrap_future(f) for f in list(self._engine.endings)}
-        if endings and (await asyncio.wait(endings, timeout=timeout))[1]:
-            return False
-        if self._task is None or self._task.done():
-            return True
-        done, _ = await asyncio.wait({self._task}, timeout=timeout)
-        return bool(done)
+        return await self._digests.flush(timeout)
 
     async def _recall(self, query: str, **config: Any) -> MemoryContext:
         """Recall what a question needs; what stands in this session's window is left out.
@@ -353,9 +298,7 @@ class MemorySession:
         self.ended = True
         async with self._use() as scope:
             await self._journal_now(scope)
-            state = replace(await self._state(scope, self._window()), ended=True)
-            if await self._asked(state):
-                self._start(scope, force=True)
+            await self._decide(scope, ended=True)
 
     async def _status(self) -> dict[str, Any]:
         """Say how this session's memory stands: counts, reasons, never a user's text."""
@@ -366,7 +309,7 @@ class MemorySession:
             return told
         async with self._use() as scope:
             own = scope.messages_of(self.session_id)
-            running = self._task is not None and not self._task.done()
+            last = self._digests.last
             return {
                 **told,
                 "paused": scope.paused,
@@ -374,8 +317,8 @@ class MemorySession:
                 "pending": sum(m.status in ("pending", "chunked") for m in own),
                 "failed": [m.id for m in own if m.status == "failed"],
                 "facts": sum(f.validity == "active" for f in scope.index.facts.values()),
-                "digest_running": running,
-                "last_digest": self._last_report.payload() if self._last_report else None,
+                "digest_running": self._digests.running,
+                "last_digest": last.payload() if last is not None else None,
                 "next_attempt_in_turns": scope.backoff.turns_left,
                 "dropped": dict(scope.dropped),
                 "errors": dict(scope.troubles.counts),
@@ -390,6 +333,8 @@ class MemorySession:
     def detach(self) -> None:
         """Stop reading and writing; handlers that are still registered do nothing."""
         self._detached = True
+        if self.host is not None:
+            self.host.release(self)
 
     mark_stage, async_mark_stage = blocking(_mark_stage), awaitable(_mark_stage)
     digest, async_digest = blocking(_digest), awaitable(_digest)
@@ -413,14 +358,14 @@ class MemorySession:
     async def has_imported(self, memo: Any) -> bool:
         """Tell whether a memo of another handler was taken over already."""
         async with self._use() as scope:
-            return journaling.imported_id(scope, self.session_id, _as_text(memo)) in (
+            return journaling.imported_id(scope, self.session_id, as_text(memo)) in (
                 scope.index.messages
             )
 
     async def look_back(self) -> None:
         """Start to digest what an earlier process left of this user."""
         async with self._use() as scope:
-            await self._look_back(scope)
+            self._digests.look_back(scope)
 
     # -- decisions -------------------------------------------------------------------------------
 
@@ -459,44 +404,21 @@ class MemorySession:
         if not new:
             return
         scope.backoff.turn()
-        minutes = {p.minutes for p in parts(self.options.when) if isinstance(p, Idle)}
-        key = (self.user_id, self.space, self.session_id)
-        if (timer := self._engine.timers.pop(key, None)) is not None:
-            timer.cancel()
-        self._set_timer(sorted(minutes), 0.0)
+        self._clock.restart()
 
-    def _set_timer(self, minutes: list[float], passed: float) -> None:
-        """Ask the trigger when the session was quiet for the first of these, then for the next."""
-        if not minutes:
-            return
-        key = (self.user_id, self.space, self.session_id)
-        self._engine.timers[key] = asyncio.get_running_loop().call_later(
-            (minutes[0] - passed) * 60, lambda: self.worker.spawn(self._idle(minutes))
-        )
-
-    async def _idle(self, times: list[float]) -> None:
-        minutes = times[0]
-        self._set_timer(times[1:], minutes)
-
+    async def _idle(self, minutes: float) -> None:
         async def work() -> None:
             async with self._use() as scope:
-                state = replace(await self._state(scope, self._window()), idle_minutes=minutes)
-                if await self._asked(state):
-                    self._start(scope, force=True)
+                await self._decide(scope, idle_minutes=minutes)
 
         if self.active:
             await self.guarded("idle", work(), None)
 
-    async def _look_back(self, scope: Scope) -> None:
-        """Once: digest what an earlier process left pending in sessions that nobody has open."""
-        if self._looked_back:
-            return
-        self._looked_back = True
-        left = scope.leftover & waiting_ids(scope, self.session_id)
-        own = {m.id for m in scope.messages_of(self.session_id)}
-        scope.leftover = frozenset()
-        if left - own and not scope.paused:
-            self._spawn(scope, Job(ids=frozenset(left - own), agent=self._agent()))
+    async def _decide(self, scope: Scope, **happened: Any) -> None:
+        """Ask the trigger beside a turn, when something has happened, and digest at once."""
+        state = self._state(scope, await self._measured(self._window()))
+        if await self._asked(replace(state, **happened)):
+            self._digests.start(scope, force=True)
 
     def _window(self) -> Sequence[Any]:
         return self.host.window_of(self) if self.host is not None else ()
@@ -504,26 +426,20 @@ class MemorySession:
     def _agent(self) -> Any | None:
         return self.host.agent if self.host is not None else None
 
-    async def _state(self, scope: Scope, window: Sequence[Any]) -> TriggerState:
-        roles, sizes = await self._measured(window)
+    def _state(self, scope: Scope, shown: Measured) -> TriggerState:
         waiting = scope.waiting(self.session_id)
         return TriggerState(
-            messages=len(roles),
-            chars=sum(c for c, _ in sizes),
-            tokens=sum(t for _, t in sizes),
+            messages=len(shown.roles),
+            chars=shown.chars,
+            tokens=shown.tokens,
             turns=sum(m.role == "assistant" for m in waiting),
             pending=len(waiting),
             session_id=self.session_id,
         )
 
-    async def _measured(self, window: Sequence[Any]) -> tuple[list[str], list[tuple[int, int]]]:
+    async def _measured(self, window: Sequence[Any]) -> Measured:
         count = self._engine.services.count_tokens
-        shown = [said(m) for m in list(window)]
-
-        def measure() -> list[tuple[int, int]]:
-            return [(len(s.text), count(s.text)) for s in shown]
-
-        return [s.role for s in shown], await self.worker.thread(measure)
+        return await self.worker.thread(measure, list(window), count)
 
     async def _asked(self, state: TriggerState) -> bool:
         """Ask the trigger in the pool: a function of the application never runs on our loop."""
@@ -532,58 +448,6 @@ class MemorySession:
         except Exception as error:  # noqa: BLE001  # the application's own function
             await self.failed("trigger", error)
             return False
-
-    def _start(self, scope: Scope, *, force: bool = False) -> "asyncio.Task[DigestReport] | None":
-        """Start a digest of what waits now; one that runs already is not doubled."""
-        if scope.paused:
-            return None
-        running = self._task if self._task is not None and not self._task.done() else None
-        if not force and (running is not None or scope.backoff.turns_left > 0):
-            return running
-        ids = waiting_ids(scope, self.session_id)
-        if not ids:
-            return running
-        self._task = self._spawn(scope, Job(ids=ids, agent=self._agent()))
-        return self._task
-
-    def _spawn(self, scope: Scope, job: Job) -> "asyncio.Task[DigestReport]":
-        scope.in_use += 1
-        task = self.worker.spawn(self._run(scope, job))
-        self._engine.digests.add(task)
-
-        def over(done: "asyncio.Task[DigestReport]") -> None:
-            scope.in_use -= 1
-            self._engine.digests.discard(done)
-
-        task.add_done_callback(over)
-        return task
-
-    async def _run(self, scope: Scope, job: Job) -> DigestReport:
-        """Digest behind the turn; a failure is kept, told, and tried again later."""
-        try:
-            report = await digest(scope, job)
-        except Exception as error:  # noqa: BLE001  # nobody waits for a background task's error
-            scope.backoff.failed()
-            scope.troubles.note("digest", error)
-            report = DigestReport(error=type(error).__name__)
-            self._last_report = report
-            _log.warning("digest failed (%s), its messages wait", report.error)
-            _log.debug("digest failed", exc_info=error)
-            told = {"session_id": self.session_id, "error": report.error}
-            await self._engine.tell("digest_failed", told, warning=True)
-            return report
-        scope.backoff.succeeded()
-        self._last_report = report
-        await self._engine.tell("digested", {"session_id": self.session_id, **report.payload()})
-        return report
-
-    async def _wait(self) -> None:
-        """Wait for the digest at most `wait` seconds, and for the same one only once."""
-        task = self._task
-        if task is None or task.done() or task is self._waited or not self.options.wait:
-            return
-        self._waited = task
-        await asyncio.wait({task}, timeout=self.options.wait)
 
     async def _journal_now(self, scope: Scope) -> None:
         """Journal what the session holds at this moment, where it is known."""
@@ -596,13 +460,14 @@ class MemorySession:
 
     async def _kept(self, mirror: Mirror, window: Sequence[Any]) -> list[Any] | None:
         """Cut the window, only by what the store has confirmed."""
-        roles, sizes = await self._measured(window)
         held = list(window)
-        cut = self.options.window.cut(roles, sizes)
+        shown = await self._measured(held)
+        cut = self.options.window.cut(shown.roles, shown.sizes)
         confirmed: set[Said] = set(mirror.seen or ())
         if not cut or not all(said(m) in confirmed for m in held[:cut]):
             return None
-        return held[cut:]
+        # What came while it was measured stays.
+        return [*held[cut:], *list(window)[len(held) :]]
 
     async def _session_memo(self, scope: Scope, full: Sequence[Any]) -> Any:
         """Return what Agently holds between requests; None leaves it as it is."""
@@ -634,8 +499,3 @@ class MemorySession:
             "context; give agent= to GUMem.session",
             'no agent: session.input_keys is not set; set it to ["input"] on the agent',
         ]
-
-
-def _as_text(memo: Any) -> str:
-    """Bring a memo of an earlier handler to text."""
-    return memo if isinstance(memo, str) else json.dumps(memo, ensure_ascii=False, default=str)

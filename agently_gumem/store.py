@@ -56,7 +56,7 @@ def _chroma(what: str) -> Generator[None, None, None]:
         yield
     except GUMemError:
         raise
-    except Exception as error:  # noqa: BLE001  # Chroma has no common root of errors
+    except Exception as error:  # Chroma has no common root of errors
         raise StoreError(f"Chroma could not {what}: {type(error).__name__}: {error}") from error
 
 

@@ -74,9 +74,7 @@ class Worker:
             asyncio.run_coroutine_threadsafe, fn(*args, **kwargs), loop
         )
 
-    def run(
-        self, fn: Callable[P, Coroutine[Any, Any, R]], *args: P.args, **kwargs: P.kwargs
-    ) -> R:
+    def run(self, fn: Callable[P, Coroutine[Any, Any, R]], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run it and wait, from any thread but the worker's own.
 
         Raises:
@@ -148,7 +146,7 @@ S = TypeVar("S", bound=HasWorker)
 def blocking(
     fn: Callable[Concatenate[S, P], Coroutine[Any, Any, R]],
 ) -> Callable[Concatenate[S, P], R]:
-    """Give a coroutine method its blocking form, as in `query = blocking(_query)`."""
+    """Give a coroutine method the form that blocks its caller until it is done."""
 
     @functools.wraps(fn)
     def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -160,7 +158,7 @@ def blocking(
 def awaitable(
     fn: Callable[Concatenate[S, P], Coroutine[Any, Any, R]],
 ) -> Callable[Concatenate[S, P], Coroutine[Any, Any, R]]:
-    """Give a coroutine method the form that any loop can await: `async_query`."""
+    """Give a coroutine method the form that can be awaited on any loop."""
 
     @functools.wraps(fn)
     async def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:

@@ -202,9 +202,7 @@ async def _count_attempt(scope: Scope, batch: Sequence[Message], error: ModelErr
 
 
 async def _reconciled(scope: Scope, found: Extracted) -> Reconciled:
-    return reconcile(
-        found.proposals, scope.index.facts, found.candidates, found.similarity, now()
-    )
+    return reconcile(found.proposals, scope.index.facts, found.candidates, found.similarity, now())
 
 
 async def _topics(scope: Scope, done: Reconciled) -> dict[str, Topic]:
@@ -276,9 +274,7 @@ def _rules(scope: Scope) -> MemoRules:
     return MemoRules(scope.services.schema, scope.services.count_tokens, scope.services.memo_tokens)
 
 
-def _memo(
-    scope: Scope, found: Extracted, done: Reconciled, records: Sequence[Kept]
-) -> Patched:
+def _memo(scope: Scope, found: Extracted, done: Reconciled, records: Sequence[Kept]) -> Patched:
     """Bring the memo up to the Facts of this digest; a refused verdict refuses its patch."""
     facts = {**scope.index.facts, **{r.id: r for r in records if isinstance(r, Fact)}}
     behind: dict[str, Fact | None] = {

@@ -171,9 +171,7 @@ def _skip_id(scope: Scope, message: Said) -> str:
     return scope.services.ids.of("skip", scope.key, message.role, message.text)
 
 
-def _known_to_skip(
-    form: StoredForm, mirror: Mirror, head: Sequence[Said], start: int
-) -> set[int]:
+def _known_to_skip(form: StoredForm, mirror: Mirror, head: Sequence[Said], start: int) -> set[int]:
     """Find what of a restored history was passed over before, wherever it stands in it."""
     return {
         i

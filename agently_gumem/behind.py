@@ -1,0 +1,175 @@
+"""Digests behind the turns of one session, and the clock that notices when it is quiet.
+
+Everything here runs on the worker's loop.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from agently_gumem.engine import Engine
+from agently_gumem.remember.digest import DigestReport, Job, digest, waiting_ids
+from agently_gumem.scope import Scope
+
+_log = logging.getLogger("agently_gumem")
+
+
+class Digests:
+    """The digests of one session.
+
+    Args:
+        engine: Keeps the tasks, so that `flush` can wait for them.
+        session_id: The session; its messages, and those of sessions that nobody has open, go in.
+        wait: Seconds that a turn waits at most.
+        agent: Gives the agent whose settings the memory's own requests inherit, or None.
+    """
+
+    def __init__(
+        self, engine: Engine, session_id: str, wait: float, agent: Callable[[], Any | None]
+    ) -> None:
+        self._engine = engine
+        self._session_id = session_id
+        self._wait_at_most = wait
+        self._agent = agent
+        self._task: asyncio.Task[DigestReport] | None = None
+        self._waited: asyncio.Task[DigestReport] | None = None
+        self._looked_back = False
+        self.last: DigestReport | None = None
+        """What the last one did."""
+
+    @property
+    def running(self) -> bool:
+        """Whether one is under way."""
+        return self._task is not None and not self._task.done()
+
+    def start(self, scope: Scope, *, force: bool = False) -> bool:
+        """Start one of what waits now; one that runs already is not doubled.
+
+        Args:
+            scope: The user.
+            force: Also beside one that runs, and while the next attempt has to wait.
+
+        Returns:
+            Whether one is under way.
+        """
+        if scope.paused:
+            return False
+        if not force and (self.running or scope.backoff.turns_left > 0):
+            return self.running
+        ids = waiting_ids(scope, self._session_id)
+        if ids:
+            self._task = self._spawn(scope, Job(ids=ids, agent=self._agent()))
+        return self.running
+
+    async def now(self, scope: Scope, *, retry_failed: bool = False) -> DigestReport:
+        """Digest for somebody who waits for it and takes its errors.
+
+        Raises:
+            ModelError: The model failed.
+            StoreError: The store failed.
+        """
+        job = Job(self._session_id, agent=self._agent(), retry_failed=retry_failed)
+        self.last = await digest(scope, job)
+        scope.backoff.succeeded()
+        return self.last
+
+    def look_back(self, scope: Scope) -> None:
+        """Once: digest what an earlier process left pending in sessions that nobody has open."""
+        if self._looked_back:
+            return
+        self._looked_back = True
+        own = {m.id for m in scope.messages_of(self._session_id)}
+        left = (scope.leftover & waiting_ids(scope, self._session_id)) - own
+        scope.leftover = frozenset()
+        if left and not scope.paused:
+            self._spawn(scope, Job(ids=left, agent=self._agent()))
+
+    async def wait(self) -> None:
+        """Wait for the present one at most as long as a turn may, and for the same one once."""
+        task = self._task
+        if task is None or task.done() or task is self._waited or not self._wait_at_most:
+            return
+        self._waited = task
+        await asyncio.wait({task}, timeout=self._wait_at_most)
+
+    async def flush(self, timeout: float | None) -> bool:
+        """Wait until none is under way; tell whether that is so within `timeout` seconds."""
+        # A session that was just left may still be about to start its digest.
+        endings = {asyncio.wrap_future(f) for f in list(self._engine.endings)}
+        if endings and (await asyncio.wait(endings, timeout=timeout))[1]:
+            return False
+        if self._task is None or self._task.done():
+            return True
+        done, _ = await asyncio.wait({self._task}, timeout=timeout)
+        return bool(done)
+
+    def _spawn(self, scope: Scope, job: Job) -> "asyncio.Task[DigestReport]":
+        scope.in_use += 1
+        task = self._engine.worker.spawn(self._run(scope, job))
+        self._engine.digests.add(task)
+
+        def over(done: "asyncio.Task[DigestReport]") -> None:
+            scope.in_use -= 1
+            self._engine.digests.discard(done)
+
+        task.add_done_callback(over)
+        return task
+
+    async def _run(self, scope: Scope, job: Job) -> DigestReport:
+        """Digest; a failure is kept, told, and tried again later."""
+        try:
+            report = await digest(scope, job)
+        except Exception as error:  # noqa: BLE001  # nobody waits for a background task's error
+            scope.backoff.failed()
+            scope.troubles.note("digest", error)
+            self.last = DigestReport(error=type(error).__name__)
+            _log.warning("digest failed (%s), its messages wait", self.last.error)
+            _log.debug("digest failed", exc_info=error)
+            told = {"session_id": self._session_id, "error": self.last.error}
+            await self._engine.tell("digest_failed", told, warning=True)
+            return self.last
+        scope.backoff.succeeded()
+        self.last = report
+        await self._engine.tell("digested", {"session_id": self._session_id, **report.payload()})
+        return report
+
+
+class IdleClock:
+    """Tells when a session was quiet for each of some times; a turn sets it back.
+
+    Args:
+        engine: Keeps the timers of all sessions.
+        key: User, space and session: whoever serves the session next sets the same clock back.
+        minutes: The times, ascending.
+        fire: Called with the minutes that have passed.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        key: tuple[str, str, str],
+        minutes: Sequence[float],
+        fire: Callable[[float], Coroutine[Any, Any, None]],
+    ) -> None:
+        self._engine = engine
+        self._key = key
+        self._minutes = sorted(set(minutes))
+        self._fire = fire
+
+    def restart(self) -> None:
+        """Begin anew: a turn came."""
+        if (timer := self._engine.timers.pop(self._key, None)) is not None:
+            timer.cancel()
+        self._set(self._minutes, 0.0)
+
+    def _set(self, minutes: list[float], passed: float) -> None:
+        if minutes:
+            loop = asyncio.get_running_loop()
+            self._engine.timers[self._key] = loop.call_later(
+                (minutes[0] - passed) * 60, lambda: self._engine.worker.spawn(self._ring(minutes))
+            )
+
+    async def _ring(self, minutes: list[float]) -> None:
+        self._set(minutes[1:], minutes[0])
+        await self._fire(minutes[0])
