@@ -68,6 +68,9 @@ class Engine:
         self.closed = False
         self._open = open_services
         self._services: Services | None = None
+        self._agents: weakref.WeakValueDictionary[tuple[str, str], Any] = (
+            weakref.WeakValueDictionary()
+        )
         self._scopes: OrderedDict[tuple[str, str], Scope] = OrderedDict()
         self._sizes: dict[tuple[str, str], int] = {}
         self._bytes = 0
@@ -112,6 +115,14 @@ class Engine:
         return any(
             (s.user_id, s.space, s.session_id) == wanted and not s.ended for s in self.sessions
         )
+
+    def served_by(self, user_id: str, space: str, agent: Any) -> None:
+        """Remember which agent serves a user: a digest beside any agent asks with its settings."""
+        self._agents[(user_id, space)] = agent
+
+    def agent_of(self, user_id: str, space: str) -> Any | None:
+        """Return the agent that served a user last, while it lives; None asks with Agently's own."""
+        return self._agents.get((user_id, space))
 
     def loaded(self) -> list[Scope]:
         """List the scopes in memory."""

@@ -27,6 +27,7 @@ from agently_gumem.session import MemorySession
 from agently_gumem.store import Store, open_client
 from agently_gumem.text import estimate_tokens
 from agently_gumem.triggers import Idle, SessionEnd, TriggerState, WindowExceeds
+from agently_gumem.turns import SessionTurns
 from agently_gumem.user import UserMemory
 from agently_gumem.worker import Worker, awaitable, blocking
 
@@ -290,7 +291,8 @@ class GUMem:
             async with self._engine.use(user_id, space) as scope:
                 waiting = [m.id for m in scope.waiting() if not scope.is_open(m.session_id)]
                 try:
-                    report = await digest(scope, Job(ids=frozenset(waiting)))
+                    job = Job(ids=frozenset(waiting), agent=self._engine.agent_of(user_id, space))
+                    report = await digest(scope, job)
                 except GUMemError as error:
                     scope.troubles.note("sweep", error)
                     done["failed"] += 1
@@ -376,7 +378,7 @@ class _Bound:
         """Serve one more session."""
         self._memories[memory.session_id] = memory
 
-    def _release(self, memory: MemorySession) -> None:
+    def _release(self, memory: SessionTurns) -> None:
         """Give the agent back as it was when the last of its sessions is detached."""
         self._memories = {k: m for k, m in self._memories.items() if m is not memory}
         if not self._memories and getattr(self.agent, _HOST, None) is self:

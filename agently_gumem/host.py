@@ -15,6 +15,7 @@ from agently_gumem.flights import Flights
 from agently_gumem.held import is_ours
 from agently_gumem.recall.memo import render_memo
 from agently_gumem.session import MemorySession
+from agently_gumem.turns import SessionTurns
 
 SECTION = "CHAT SESSION MEMO"
 Resolve = Callable[[str, Any], MemorySession | None]
@@ -35,7 +36,7 @@ class Host:
         agent: Any,
         engine: Engine,
         resolve: Resolve,
-        on_release: Callable[[MemorySession], None] | None = None,
+        on_release: Callable[[SessionTurns], None] | None = None,
     ) -> None:
         self.agent = agent
         self._engine = engine
@@ -127,16 +128,16 @@ class Host:
         key = self.key_of(session)
         return self._resolve(key, session) if key is not None else None
 
-    def _session_for(self, memory: MemorySession) -> Any | None:
+    def _session_for(self, memory: SessionTurns) -> Any | None:
         found = (s for s in self.agent.sessions.values() if self.memory_of(s) is memory)
         return next(found, None)
 
-    def window_of(self, memory: MemorySession) -> Sequence[Any]:
+    def window_of(self, memory: SessionTurns) -> Sequence[Any]:
         """Return the window of the session that a memory serves."""
         session = self._session_for(memory)
         return session.context_window if session is not None else ()
 
-    def history_of(self, memory: MemorySession) -> tuple[Any, Sequence[Any]] | None:
+    def history_of(self, memory: SessionTurns) -> tuple[Any, Sequence[Any]] | None:
         """Return its settings and full context."""
         session = self._session_for(memory)
         return (session.session_settings, session.full_context) if session is not None else None
@@ -151,7 +152,7 @@ class Host:
         """Note that a turn was answered and recorded."""
         self._flights.land()
 
-    def release(self, memory: MemorySession) -> None:
+    def release(self, memory: SessionTurns) -> None:
         """Let go of one session's memory."""
         if self._on_release is not None:
             self._on_release(memory)

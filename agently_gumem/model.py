@@ -1,7 +1,6 @@
 """One way to ask the model, through Agently: a prompt in, a validated answer out."""
 
 import asyncio
-import logging
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -15,7 +14,6 @@ from agently_gumem.errors import ModelError
 from agently_gumem.prompts import Prompt, read_answer
 from agently_gumem.records import now
 
-_log = logging.getLogger("agently_gumem")
 _UNPARSED = "<string>:"
 _CORRECTION = (
     "\n\n# CORRECTION\nThe answer before this one could not be used ({problems}). Answer again "
@@ -86,7 +84,7 @@ class Model:
     count_tokens: Callable[[str], int]
     usage: Usage
 
-    async def ask(self, prompt: Prompt, user_id: str, agent: Any | None) -> BaseModel:
+    async def ask(self, prompt: Prompt, user_id: str, agent: Any | None) -> tuple[BaseModel, int]:
         """Ask once, and once more where the answer is not valid.
 
         Args:
@@ -94,20 +92,23 @@ class Model:
             user_id: For the account of use.
             agent: Its settings are inherited; None asks with Agently's own.
 
+        Returns:
+            The answer, and how many of its items were broken and left out.
+
         Raises:
             ModelError: No answer (down, slow, refused), or none that is valid.
         """
         problems: list[str] = []
-        kept: BaseModel | None = None
+        kept: tuple[BaseModel, int] | None = None
         for attempt in (1, 2):
             note = _CORRECTION.format(problems="; ".join(problems[:5])) if attempt > 1 else ""
             data = await self._request(prompt, prompt.text + note, user_id, agent)
             answer, problems = read_answer(prompt.answer, data)
             if answer is not None and not problems:
-                return answer
-            kept = answer if answer is not None else kept
+                return answer, 0
+            if answer is not None:
+                kept = answer, len(problems)
         if kept is not None:
-            _log.info("stage %s: items of the answer were left out", prompt.stage)
             return kept
         raise ModelError(
             f"the model gave no valid answer for {prompt.stage}: {'; '.join(problems[:3])}",

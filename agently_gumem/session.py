@@ -1,203 +1,29 @@
-"""One Agently session of one user: its two handlers, its triggers, its stage marks."""
+"""One Agently session of one user, as an application uses it."""
 
 import json
-import logging
-from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Protocol, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
-from agently_gumem.behind import Digests, IdleClock
-from agently_gumem.config import RecallConfig
-from agently_gumem.engine import Engine, checked_name, switched_off
-from agently_gumem.held import MARK, Measured, as_text, fingerprint, is_ours, measure
-from agently_gumem.options import SessionOptions
-from agently_gumem.query import Asked, memo_text
+from agently_gumem.engine import checked_name
 from agently_gumem.records import MemoryContext, Message, now
 from agently_gumem.remember import journal as journaling
-from agently_gumem.remember.align import Mirror, Said, said
 from agently_gumem.remember.digest import DigestReport
 from agently_gumem.scope import Scope
-from agently_gumem.text import make_safe
-from agently_gumem.triggers import Idle, TriggerState, parts
-from agently_gumem.user import UserMemory
-from agently_gumem.worker import Worker, awaitable, blocking
-
-_log = logging.getLogger("agently_gumem")
-R = TypeVar("R")
-
-Handled = tuple[None, list[Any] | None, Any]
-NOTHING: Handled = (None, None, None)
+from agently_gumem.turns import SessionTurns
+from agently_gumem.worker import awaitable, blocking
 
 
-class HostSide(Protocol):
-    """What a session asks of the agent that it runs on."""
-
-    @property
-    def agent(self) -> Any:
-        """The agent, whose settings the memory's own requests inherit."""
-        ...
-
-    def overlapping(self) -> str:
-        """Say why nothing of the present turns may be read or kept; empty where it may."""
-        ...
-
-    def turn_ended(self) -> None:
-        """Note that a turn was answered."""
-        ...
-
-    def window_of(self, memory: "MemorySession") -> Sequence[Any]:
-        """Return the window of the Agently session that it serves."""
-        ...
-
-    def release(self, memory: "MemorySession") -> None:
-        """Let go of its memory."""
-        ...
-
-    def history_of(self, memory: "MemorySession") -> tuple[Any, Sequence[Any]] | None:
-        """Return its session settings and full context, where the session is known."""
-        ...
-
-
-class MemorySession:
+class MemorySession(SessionTurns):
     """One session's memory; made by `GUMem.session` or by an attached agent.
 
-    `analysis_handler` and `execution_handler` have Agently's signatures. No exception of theirs
-    reaches the turn: it is logged, emitted as an event, and in `status()`.
+    `analysis_handler` and `execution_handler` have Agently's signatures. Every method that waits
+    has an `async_` twin with the same parameters.
     """
-
-    def __init__(
-        self,
-        engine: Engine,
-        user: UserMemory,
-        session_id: str,
-        options: SessionOptions,
-        host: HostSide | None = None,
-    ) -> None:
-        self._engine = engine
-        self.user = user
-        self.user_id = user.user_id
-        self.space = user.space
-        self.session_id = checked_name(session_id, "session_id")
-        self.options = options
-        self.host = host
-        self.ended = False
-        self.executes = False
-        """Our execution handler runs for it; else memo and window are somebody else's."""
-        self._detached = False
-        self._bound: Any = None
-        self._mirror = Mirror()
-        self._analysed = False
-        self._digests = Digests(engine, self.session_id, options.wait, self._agent)
-        self._clock = IdleClock(
-            engine,
-            (self.user_id, self.space, self.session_id),
-            [p.minutes for p in parts(options.when) if isinstance(p, Idle)],
-            self._idle,
-        )
-        engine.sessions.add(self)
-
-    @property
-    def worker(self) -> Worker:
-        """Where its methods run."""
-        return self._engine.worker
-
-    @property
-    def active(self) -> bool:
-        """Whether it reads and writes at all."""
-        return self.options.remember and not self._detached and not switched_off()
 
     @property
     def memo(self) -> dict[str, Any]:
         """The user's memo, as plain data of the developer's schema."""
         return self.user.memo
-
-    # -- Agently's handlers ----------------------------------------------------------------------
-
-    async def analysis_handler(
-        self, full_context: Any, context_window: Any, memo: Any, session_settings: Any
-    ) -> str | None:
-        """Journal what is new, and name our strategy where a digest or a cut is due."""
-        if not self.active:
-            return None
-        return await self.guarded(
-            "analysis",
-            self.worker.arun(self._analyse, full_context, context_window, memo, session_settings),
-            None,
-        )
-
-    async def execution_handler(
-        self, full_context: Any, context_window: Any, memo: Any, session_settings: Any
-    ) -> Handled:
-        """Digest, and return `(None, kept window, memo)`; None leaves a part as it is."""
-        if not self.active:
-            return NOTHING
-        return await self.guarded(
-            "execution",
-            self.worker.arun(self._execute, full_context, context_window, memo, session_settings),
-            NOTHING,
-        )
-
-    async def guarded(self, what: str, work: Awaitable[R], otherwise: R) -> R:
-        """Await our own work inside a turn: the turn goes on whatever happens in it."""
-        try:
-            return await work
-        except Exception as error:  # noqa: BLE001  # the border to the user's turn
-            await self.failed(what, error)
-            return otherwise
-
-    async def failed(self, what: str, error: Exception) -> None:
-        """Log a failure, emit it, and keep it for `status()`; by its kind, never its text."""
-        _log.warning("memory %s failed: %s", what, type(error).__name__)
-        _log.debug("memory %s failed", what, exc_info=error)
-        self._engine.troubles.note(what, error)
-        await self._engine.tell(
-            "error", {"what": what, "error": type(error).__name__}, warning=True
-        )
-
-    async def _analyse(self, full: Any, window: Any, memo: Any, settings: Any) -> str | None:
-        mirror = self._mirror_of(settings)
-        answered = bool(full) and said(full[-1]).role != "user"
-        if (mixed := self._overlaps(mirror, full, answered)) is not None:
-            await self._pass_over(mixed)
-            return None
-        async with self._use() as scope:
-            new = await journaling.journal(scope, self.session_id, mirror, full)
-            if not answered:
-                return None
-            self._counted(scope, new)
-            self._digests.look_back(scope)
-            shown = await self._measured(window)
-            fired = await self._asked(self._state(scope, shown))
-            started = fired and self._digests.start(scope)
-            self._analysed = True
-            cut = self.options.window.cut(shown.roles, shown.sizes) > 0
-            due = started or cut or self._memo_is_new(scope, memo, settings)
-        return self.options.strategy if due else None
-
-    async def _execute(self, full: Any, window: Any, memo: Any, settings: Any) -> Handled:
-        mirror = self._mirror_of(settings)
-        alone, self._analysed = not self._analysed, False
-        if (mixed := self._overlaps(mirror, full, alone)) is not None:
-            await self._pass_over(mixed)
-            return NOTHING
-        self.executes = True
-        async with self._use() as scope:
-            if alone:
-                self._counted(scope, await journaling.journal(scope, self.session_id, mirror, full))
-                self._digests.look_back(scope)
-            if memo is not None and memo not in ("", {}) and not is_ours(memo, settings):
-                await journaling.import_memo(scope, self.session_id, as_text(memo))
-            if alone:
-                self._digests.start(scope)
-            await self._digests.wait()
-            written = await self._session_memo(scope, full)
-        # Read after the wait: a turn that overlaps may have added to the window meanwhile.
-        kept = await self._kept(mirror, window)
-        if written is not None:
-            settings.set(MARK, fingerprint(written))
-        return None, kept, written
-
-    # -- for the application ---------------------------------------------------------------------
 
     async def _mark_stage(
         self, name: str, *, key: str | None = None, outcome: Mapping[str, Any] | None = None
@@ -283,23 +109,6 @@ class MemorySession:
         asked = self.user.config(config or None)
         return await self.context_for(query, self._window(), asked)
 
-    async def context_for(
-        self, query: str, window: Sequence[Any], config: RecallConfig
-    ) -> MemoryContext:
-        """Recall for a question beside a window, on the worker's loop."""
-        if not self.active:
-            return MemoryContext(query=query)
-        return await self.user.recall(Asked(query, config, self.session_id, list(window)))
-
-    async def _end(self) -> None:
-        """Note that the session was deactivated, switched away from, or closed."""
-        if self.ended or not self.active:
-            return
-        self.ended = True
-        async with self._use() as scope:
-            await self._journal_now(scope)
-            await self._decide(scope, ended=True)
-
     async def _status(self) -> dict[str, Any]:
         """Say how this session's memory stands: counts, reasons, never a user's text."""
         told: dict[str, Any] = {**self.ref(), "active": self.active, "limits": self._limits()}
@@ -336,161 +145,6 @@ class MemorySession:
         if self.host is not None:
             self.host.release(self)
 
-    mark_stage, async_mark_stage = blocking(_mark_stage), awaitable(_mark_stage)
-    digest, async_digest = blocking(_digest), awaitable(_digest)
-    flush, async_flush = blocking(_flush), awaitable(_flush)
-    recall, async_recall = blocking(_recall), awaitable(_recall)
-    end, async_end = blocking(_end), awaitable(_end)
-    status, async_status = blocking(_status), awaitable(_status)
-
-    # -- what the host tells ---------------------------------------------------------------------
-
-    def saw_request(self, session_settings: Any, length: int, question: str) -> None:
-        """Note that a question is on its way: its message will come at place `length`."""
-        self.ended = False
-        mirror = self._mirror_of(session_settings)
-        mirror.live[length], mirror.asked[length] = now(), make_safe(question).strip()
-
-    async def note_end(self) -> None:
-        """Note on the worker's loop that the agent left the session; never raises."""
-        await self.guarded("end", self._end(), None)
-
-    async def has_imported(self, memo: Any) -> bool:
-        """Tell whether a memo of another handler was taken over already."""
-        async with self._use() as scope:
-            return journaling.imported_id(scope, self.session_id, as_text(memo)) in (
-                scope.index.messages
-            )
-
-    async def look_back(self) -> None:
-        """Start to digest what an earlier process left of this user."""
-        async with self._use() as scope:
-            self._digests.look_back(scope)
-
-    # -- decisions -------------------------------------------------------------------------------
-
-    def _use(self) -> Any:
-        return self._engine.use(self.user_id, self.space)
-
-    def _mirror_of(self, session_settings: Any) -> Mirror:
-        """Return the mirror of the Session object that these settings belong to."""
-        if self._bound is not session_settings:
-            self._bound, self._mirror = session_settings, Mirror()
-        return self._mirror
-
-    def _overlaps(self, mirror: Mirror, full: Any, answered: bool) -> list[Said] | None:
-        """Return what has come into a history that may be another user's; None: nothing such."""
-        if self.host is None:
-            return None
-        if not self.host.overlapping():
-            if answered:
-                self.host.turn_ended()
-            return None
-        known = len(mirror.seen or ())
-        mirror.seen = [said(m) for m in list(full)]
-        mirror.ids = [None] * len(mirror.seen)
-        mirror.live.clear()
-        if answered:
-            self.host.turn_ended()
-        return mirror.seen[known:]
-
-    async def _pass_over(self, mixed: Sequence[Said]) -> None:
-        """Keep out what overlapping turns said, also when the session is saved and loaded."""
-        async with self._use() as scope:
-            await journaling.pass_over(scope, mixed)
-
-    def _counted(self, scope: Scope, new: Sequence[Message]) -> None:
-        """Count a turn and put off the idle digest."""
-        if not new:
-            return
-        scope.backoff.turn()
-        self._clock.restart()
-
-    async def _idle(self, minutes: float) -> None:
-        async def work() -> None:
-            async with self._use() as scope:
-                await self._decide(scope, idle_minutes=minutes)
-
-        if self.active:
-            await self.guarded("idle", work(), None)
-
-    async def _decide(self, scope: Scope, **happened: Any) -> None:
-        """Ask the trigger beside a turn, when something has happened, and digest at once."""
-        state = self._state(scope, await self._measured(self._window()))
-        if await self._asked(replace(state, **happened)):
-            self._digests.start(scope, force=True)
-
-    def _window(self) -> Sequence[Any]:
-        return self.host.window_of(self) if self.host is not None else ()
-
-    def _agent(self) -> Any | None:
-        return self.host.agent if self.host is not None else None
-
-    def _state(self, scope: Scope, shown: Measured) -> TriggerState:
-        waiting = scope.waiting(self.session_id)
-        return TriggerState(
-            messages=len(shown.roles),
-            chars=shown.chars,
-            tokens=shown.tokens,
-            turns=sum(m.role == "assistant" for m in waiting),
-            pending=len(waiting),
-            session_id=self.session_id,
-        )
-
-    async def _measured(self, window: Sequence[Any]) -> Measured:
-        count = self._engine.services.count_tokens
-        return await self.worker.thread(measure, list(window), count)
-
-    async def _asked(self, state: TriggerState) -> bool:
-        """Ask the trigger in the pool: a function of the application never runs on our loop."""
-        try:
-            return await self.worker.thread(self.options.when, state)
-        except Exception as error:  # noqa: BLE001  # the application's own function
-            await self.failed("trigger", error)
-            return False
-
-    async def _journal_now(self, scope: Scope) -> None:
-        """Journal what the session holds at this moment, where it is known."""
-        if self.host is None or self.host.overlapping():
-            return
-        known = self.host.history_of(self)
-        if known is not None:
-            settings, full = known
-            await journaling.journal(scope, self.session_id, self._mirror_of(settings), full)
-
-    async def _kept(self, mirror: Mirror, window: Sequence[Any]) -> list[Any] | None:
-        """Cut the window, only by what the store has confirmed."""
-        held = list(window)
-        shown = await self._measured(held)
-        cut = self.options.window.cut(shown.roles, shown.sizes)
-        confirmed: set[Said] = set(mirror.seen or ())
-        if not cut or not all(said(m) in confirmed for m in held[:cut]):
-            return None
-        # What came while it was measured stays.
-        return [*held[cut:], *list(window)[len(held) :]]
-
-    async def _session_memo(self, scope: Scope, full: Sequence[Any]) -> Any:
-        """Return what Agently holds between requests; None leaves it as it is."""
-        if self.options.session_memo == "dict":
-            value = scope.services.schema.fitting(scope.memo.value) if scope.memo else {}
-            return value or None
-        if self.host is None:
-            # Nothing replaces the section at each request, so it is this question's own context.
-            asked = next((s.text for s in map(said, reversed(list(full))) if s.role == "user"), "")
-            context = await self.context_for(asked, (), self.user.config(None))
-            return context.formatted_context or None
-        return memo_text(scope, self._engine.recall.memo_tokens) or None
-
-    def _memo_is_new(self, scope: Scope, memo: Any, settings: Any) -> bool:
-        """Tell whether a digest behind the turn changed what Agently holds."""
-        if self.host is None or not (self.executes or is_ours(memo, settings)):
-            return False
-        if self.options.session_memo == "dict":
-            value = scope.services.schema.fitting(scope.memo.value) if scope.memo else {}
-            return bool(value) and value != memo
-        text = memo_text(scope, self._engine.recall.memo_tokens)
-        return bool(text) and text != memo
-
     def _limits(self) -> list[str]:
         if self.host is not None:
             return []
@@ -499,3 +153,9 @@ class MemorySession:
             "context; give agent= to GUMem.session",
             'no agent: session.input_keys is not set; set it to ["input"] on the agent',
         ]
+
+    mark_stage, async_mark_stage = blocking(_mark_stage), awaitable(_mark_stage)
+    digest, async_digest = blocking(_digest), awaitable(_digest)
+    flush, async_flush = blocking(_flush), awaitable(_flush)
+    recall, async_recall = blocking(_recall), awaitable(_recall)
+    status, async_status = blocking(_status), awaitable(_status)

@@ -235,6 +235,9 @@ class UserMemory:
         async with self._engine.use(self.user_id, self.space) as scope:
             return sorted(scope.index.topics.values(), key=lambda t: t.name)
 
+    def _agent(self) -> Any | None:
+        return self._engine.agent_of(self.user_id, self.space)
+
     async def _get_memo(self) -> dict[str, Any]:
         """Return the memo in the developer's schema, as plain data; empty where there is none."""
         if switched_off():
@@ -277,7 +280,7 @@ class UserMemory:
         if switched_off():
             return DigestReport()
         async with self._engine.use(self.user_id, self.space) as scope:
-            return await digest(scope, Job(retry_failed=retry_failed))
+            return await digest(scope, Job(agent=self._agent(), retry_failed=retry_failed))
 
     async def _rebuild_memo(self) -> dict[str, Any]:
         """Write the memo anew from active Facts alone, in one model request, and return it.
@@ -288,7 +291,7 @@ class UserMemory:
         if switched_off():
             return {}
         async with self._engine.use(self.user_id, self.space) as scope:
-            await rebuild_memo(scope, None)
+            await rebuild_memo(scope, self._agent())
         return await self._get_memo()
 
     async def _pause(self) -> None:

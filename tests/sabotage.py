@@ -50,8 +50,8 @@ PATCHES: list[Patch] = [
     ),
     Patch(
         "3 triggers: stage at once",
-        "session.py",
-        "if await self._asked(replace(state, stage=name)):",
+        "turns.py",
+        "if await self._asked(replace(state, **happened)):",
         "if await self._asked(state):",
         "tests/test_triggers.py::test_a_stage_mark_decides_at_once",
     ),
@@ -64,7 +64,7 @@ PATCHES: list[Patch] = [
     ),
     Patch(
         "3 trimming: only what is stored",
-        "session.py",
+        "turns.py",
         "if not cut or not all(said(m) in confirmed for m in held[:cut]):",
         "if not cut:",
         "tests/test_triggers.py::test_a_failing_store_never_trims",
@@ -88,8 +88,7 @@ PATCHES: list[Patch] = [
         "remember/journal.py",
         "        content = scope.services.select(message.text).text\n        before =",
         "        content = message.text\n        before =",
-        "tests/test_falling_back.py::"
-        "test_a_secret_reaches_no_file_no_log_no_event_and_no_request",
+        "tests/test_falling_back.py::test_a_secret_reaches_no_file_no_log_no_event_and_no_request",
     ),
     Patch(
         "6 digest: grounding",
@@ -139,19 +138,18 @@ PATCHES: list[Patch] = [
         "recall/validity.py",
         "            and not self._repeats_old_value(message)\n",
         "",
-        "tests/test_rank.py::"
-        "test_an_old_value_does_not_come_back_through_a_reply_that_repeats_it",
+        "tests/test_rank.py::test_an_old_value_does_not_come_back_through_a_reply_that_repeats_it",
     ),
     Patch(
         "8 falling back: border",
-        "session.py",
+        "turns.py",
         "            await self.failed(what, error)\n            return otherwise",
         "            raise",
         "tests/test_agently_traps.py::test_a_broken_embedder_never_reaches_the_user",
     ),
     Patch(
         "8 falling back: one wait",
-        "session.py",
+        "behind.py",
         "or task is self._waited",
         "",
         "tests/test_falling_back.py::test_a_hung_model_costs_one_turn_its_wait_and_no_other",
@@ -173,13 +171,13 @@ PATCHES: list[Patch] = [
     Patch(
         "9 whose: pause",
         "remember/journal.py",
-        "            await pass_over(scope, session_id, head[aligned.start :])\n",
+        "            await pass_over(scope, head[aligned.start :])\n",
         "",
         "tests/test_whose.py::test_what_is_said_while_paused_never_comes_in",
     ),
     Patch(
         "9 whose: overlapping users",
-        "host.py",
+        "flights.py",
         "if len({f.owner for f in self._flights}) > 1:",
         "if False:",
         "tests/test_agently_traps.py::"

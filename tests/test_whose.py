@@ -14,7 +14,7 @@ IDS = [
     "用户 小航",
     "a b",
     "a  b",
-    "O'Neil \"quoted\"",
+    'O\'Neil "quoted"',
     "$ne",
     '{"$ne": ""}',
     "x" * 3000,

@@ -302,8 +302,9 @@ async def _rebuild(scope: Scope, agent: Any | None, report: DigestReport) -> Non
     patches: list[MemoPatch] = []
     if refs:
         prompt = scope.services.prompts.memo(refs, scope.services.schema.json_schema)
-        answer = cast("MemoAnswer", await scope.services.model.ask(prompt, scope.user_id, agent))
-        patches = answer.memo
+        answer, broken = await scope.services.model.ask(prompt, scope.user_id, agent)
+        patches = cast("MemoAnswer", answer).memo
+        report.dropped += Counter(malformed=broken)
     behind: dict[str, Fact | None] = dict(refs)
     facts = dict(scope.index.facts)
     memo = apply_patches(_empty_memo(scope), patches, behind, facts, _rules(scope), now())

@@ -63,8 +63,10 @@ async def extract(scope: Scope, batch: Sequence[Message], agent: Any | None) -> 
         scope.services.schema.fitting(scope.memo.value) if scope.memo else {},
         scope.services.schema.json_schema,
     )
-    answer = cast("ExtractAnswer", await scope.services.model.ask(prompt, scope.user_id, agent))
-    return await _propose(scope, refs, candidates, answer)
+    answer, broken = await scope.services.model.ask(prompt, scope.user_id, agent)
+    found = await _propose(scope, refs, candidates, cast("ExtractAnswer", answer))
+    found.dropped += Counter(malformed=broken)
+    return found
 
 
 async def _propose(

@@ -1,5 +1,6 @@
 """Summarize: a Topic's Facts -> its Summary, when enough is new; and Topics that are one."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -77,7 +78,9 @@ async def summarize(scope: Scope, agent: Any | None) -> list[Summary]:
         shown.append(TopicFacts(entry.topic.name, own, previous))
     names = [t.name for t in index.topics.values()][: 3 * scope.services.limits.topics]
     prompt = scope.services.prompts.summarize(shown, names)
-    answer = cast("SummarizeAnswer", await scope.services.model.ask(prompt, scope.user_id, agent))
+    asked, broken = await scope.services.model.ask(prompt, scope.user_id, agent)
+    answer = cast("SummarizeAnswer", asked)
+    scope.dropped += Counter(malformed=broken)
     made, records = _records(scope, waiting, refs, answer)
     merged, gone = _merge_topics(scope, answer.same_topics)
     latest = {record.id: record for record in [*merged, *records]}

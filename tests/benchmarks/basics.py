@@ -67,16 +67,25 @@ def main() -> None:
         rows.append(("a chat turn with memory", turns(True, f"{folder}/b")))
         with GUMem(f"{folder}/c") as gumem:
             user = gumem.user("alice")
-            texts = [f"In week {i} I walked {i} km with friend{i} near lake {i}." for i in range(RECORDS)]
+            texts = [
+                f"In week {i} I walked {i} km with friend{i} near lake {i}." for i in range(RECORDS)
+            ]
             user.add_messages([{"content": t} for t in texts])
             call = median(lambda i: user.query(f"How far did I walk with friend{i}?"), 30)
             rows.append((f"one recall, {RECORDS} records, embedding included", call))
-            journal = median(lambda i: user.add_messages([{"content": f"New walk of {i} miles."}]), 30)
+            journal = median(
+                lambda i: user.add_messages([{"content": f"New walk of {i} miles."}]), 30
+            )
             rows.append(("one message stored", journal))
         with GUMem(f"{folder}/c") as gumem:
             user = gumem.user("alice")
             gumem.user("nobody").query("warm the embedder and the store")
-            rows.append((f"cold load of {RECORDS} records, with one recall", cpu(lambda: user.query("walk"))))
+            rows.append(
+                (
+                    f"cold load of {RECORDS} records, with one recall",
+                    cpu(lambda: user.query("walk")),
+                )
+            )
         with RuleModel() as model, GUMem(f"{folder}/d") as gumem:
             agent = Agently.create_agent()
             agent.set_settings("OpenAICompatible", model.settings)
