@@ -121,7 +121,7 @@ class Engine:
         self._agents[(user_id, space)] = agent
 
     def agent_of(self, user_id: str, space: str) -> Any | None:
-        """Return the agent that served a user last, while it lives; None asks with Agently's own."""
+        """Return the agent that served a user last, while it lives; None: Agently's own."""
         return self._agents.get((user_id, space))
 
     def loaded(self) -> list[Scope]:

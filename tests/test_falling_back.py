@@ -302,7 +302,8 @@ def test_facts_that_their_source_does_not_hold_are_dropped_and_counted(gumem):
         assert [f.content for f in gumem.user("alice").facts()] == ["User's dog is called Biscuit"]
         dropped = memory.status()["dropped"]
         assert dropped["reference"] == 2
-        assert sum(n for reason, n in dropped.items() if reason != "memo_patch") == 4
+        assert dropped["malformed"] == 6
+        assert sum(n for reason, n in dropped.items() if reason != "memo_patch") == 10
         assert dropped["memo_patch"] >= 1
         assert gumem.user("alice").memo == {}
         assert memory.status()["errors"] == {}

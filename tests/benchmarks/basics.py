@@ -1,7 +1,8 @@
-"""What the everyday calls cost, in CPU time of the whole process: `python tests/benchmarks/basics.py`.
+"""What the everyday calls cost, in CPU time of the whole process.
 
-Prints a table. The chat turns run on a scripted model over loopback HTTP; the same agent without
-memory is measured in the same run, since the server is part of the process.
+`python tests/benchmarks/basics.py` prints a table. The chat turns run on a scripted model over
+loopback HTTP; the same agent without memory is measured in the same run, since the server is part
+of the process.
 """
 
 import statistics
