@@ -17,7 +17,8 @@ Existing = Literal["chain", "replace", "error"]
 UserOf = str | Callable[[str], str]
 # Where Agently keeps an agent's own analysis handler; there is no public way to read it.
 _AGENT_HANDLER = "_SessionExtension__session_analysis_handler"
-_ATTACHED = "_gumem_attached"
+ATTACHED = "_gumem_attached"
+BOUND = "_gumem_host"
 
 
 class AgentMemory:
@@ -72,9 +73,9 @@ class AgentMemory:
 
     def detach(self) -> None:
         """Undo `attach`; what Agently can't take out is left inert."""
-        if getattr(self._agent, _ATTACHED, None) is not self:
+        if getattr(self._agent, ATTACHED, None) is not self:
             return
-        delattr(self._agent, _ATTACHED)
+        delattr(self._agent, ATTACHED)
         self._agent.register_session_analysis_handler(self._agent_before)
         for session, handler in self._before.values():
             session.register_analysis_handler(handler)
@@ -85,7 +86,7 @@ class AgentMemory:
     def status(self) -> dict[str, Any]:
         """Say how memory stands on this agent; never a user's text."""
         told: dict[str, Any] = {
-            "attached": getattr(self._agent, _ATTACHED, None) is self,
+            "attached": getattr(self._agent, ATTACHED, None) is self,
             "overlapping": self._host.overlapping(),
             "refused_sessions": dict(self._refused),
         }
@@ -113,6 +114,14 @@ class AgentMemory:
     async def async_mark_stage(self, name: str, **options: Any) -> bool:
         """Await `mark_stage`."""
         return await self.session().async_mark_stage(name, **options)
+
+    def end(self) -> None:
+        """Note that the active session has ended; see `MemorySession.end`."""
+        self.session().end()
+
+    async def async_end(self) -> None:
+        """Await `end`."""
+        await self.session().async_end()
 
     def digest(self, *, retry_failed: bool = False) -> DigestReport:
         """Digest the active session now; see `MemorySession.digest`."""
@@ -146,8 +155,18 @@ class AgentMemory:
 
     def _attach(self) -> None:
         agent = self._agent
-        if getattr(agent, _ATTACHED, None) is not None:
+        if getattr(agent, ATTACHED, None) is not None:
             raise ConfigError("this agent has a memory already: detach() it before another attach")
+        if getattr(agent, BOUND, None) is not None:
+            raise ConfigError(
+                "sessions of this agent have a memory by GUMem.session(agent=...): detach() them "
+                "before attach"
+            )
+        if not hasattr(agent, "register_session_analysis_handler"):
+            raise ConfigError(
+                "attach needs an Agently agent of 4.0.8.1 or later: on 4.0.8 use GUMem.session and "
+                "register its two handlers"
+            )
         self._agent_before = getattr(agent, _AGENT_HANDLER, None)
         # Activating a session binds the agent's handler to it: such a one is no handler of its own.
         for session in agent.sessions.values():
@@ -159,7 +178,7 @@ class AgentMemory:
                 'the agent has an analysis handler already: use existing="chain" to keep it and '
                 'ask it too, or existing="replace"'
             )
-        setattr(agent, _ATTACHED, self)
+        setattr(agent, ATTACHED, self)
         agent.register_session_analysis_handler(self._analysis)
         agent.register_session_resize_handler(self._options.strategy, self._execution)
         self._host.install()

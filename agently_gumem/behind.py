@@ -43,19 +43,20 @@ class Digests:
         """Whether one is under way."""
         return self._task is not None and not self._task.done()
 
-    def start(self, scope: Scope, *, force: bool = False) -> bool:
+    def start(self, scope: Scope, *, beside: bool = False, last_chance: bool = False) -> bool:
         """Start one of what waits now; one that runs already is not doubled.
 
         Args:
             scope: The user.
-            force: Also beside one that runs, and while the next attempt has to wait.
+            beside: Also where one runs already, which may not take what came since.
+            last_chance: Also while the next attempt has to wait for more turns.
 
         Returns:
             Whether one is under way.
         """
         if scope.paused:
             return False
-        if not force and (self.running or scope.backoff.turns_left > 0):
+        if (self.running and not beside) or (scope.backoff.turns_left and not last_chance):
             return self.running
         ids = waiting_ids(scope, self._session_id)
         if ids:

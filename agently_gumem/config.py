@@ -1,13 +1,10 @@
 """What a developer may set, with the defaults and their reasons."""
 
-from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
-from agently_gumem.records import Record
-
-LAYERS = ("summary", "fact", "turn")
+from agently_gumem.records import Moment, Record
 
 
 class RecallConfig(Record):
@@ -30,12 +27,12 @@ class RecallConfig(Record):
     """Only Facts and Summaries that carry one of these."""
     metadata_filters: dict[str, Any] = Field(default_factory=dict)
     """Only messages whose metadata holds these values, and what rests on them."""
-    layers: tuple[str, ...] = LAYERS
+    layers: tuple[Literal["summary", "fact", "turn"], ...] = ("summary", "fact", "turn")
     read_spaces: tuple[str, ...] = ()
     """Spaces of the same user that are read beside its own."""
-    as_of: datetime | None = None
+    as_of: Moment | None = None
     """Recall what held at that time."""
-    now: datetime | None = None
+    now: Moment | None = None
     """The moment of the question; None is the present one."""
 
 

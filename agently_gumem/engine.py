@@ -3,6 +3,7 @@
 import asyncio
 import concurrent.futures
 import os
+import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable
@@ -26,6 +27,10 @@ class OpenSession(Protocol):
     space: str
     session_id: str
     ended: bool
+
+    async def note_end(self) -> None:
+        """Note that it is left; never raises."""
+        ...
 
 
 def switched_off() -> bool:
@@ -60,7 +65,8 @@ class Engine:
         self.usage = Usage()
         self.limits = limits
         self.recall = RecallConfig()
-        self.sessions: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._sessions: dict[tuple[str, str, str], weakref.WeakSet[OpenSession]] = {}
+        self._sessions_lock = threading.Lock()
         self.timers: dict[tuple[str, str, str], asyncio.TimerHandle] = {}
         self.digests: set[asyncio.Task[Any]] = set()
         self.endings: set[concurrent.futures.Future[Any]] = set()
@@ -111,10 +117,29 @@ class Engine:
 
     def is_open(self, user_id: str, space: str, session_id: str) -> bool:
         """Tell whether somebody in this process has the session open."""
-        wanted = (user_id, space, session_id)
-        return any(
-            (s.user_id, s.space, s.session_id) == wanted and not s.ended for s in self.sessions
-        )
+        with self._sessions_lock:
+            held = list(self._sessions.get((user_id, space, session_id), ()))
+        return any(not session.ended for session in held)
+
+    def opened(self, session: "OpenSession") -> None:
+        """Keep a session in mind, from any thread, as long as somebody holds it."""
+        key = (session.user_id, session.space, session.session_id)
+        with self._sessions_lock:
+            held = self._sessions.setdefault(key, weakref.WeakSet())
+            held.add(session)
+            weakref.finalize(session, self._forget, key)
+
+    def sessions(self) -> "list[OpenSession]":
+        """List the sessions that somebody holds."""
+        with self._sessions_lock:
+            return [session for held in self._sessions.values() for session in held]
+
+    def _forget(self, key: tuple[str, str, str]) -> None:
+        """Drop the entry of a session that nobody holds any more."""
+        # No lock: a finalizer can run in the middle of any call, also of one that holds it.
+        held = self._sessions.get(key)
+        if held is not None and not len(held):
+            self._sessions.pop(key, None)
 
     def served_by(self, user_id: str, space: str, agent: Any) -> None:
         """Remember which agent serves a user: a digest beside any agent asks with its settings."""
@@ -161,7 +186,7 @@ class Engine:
         """Let go of the least recently used scopes past the limit of bytes."""
         if self._bytes <= self.limits.index_bytes:
             return
-        for key, scope in list(self._scopes.items()):
+        for key, scope in list(self._scopes.items())[:-1]:  # never the one that was just used
             if self._bytes <= self.limits.index_bytes:
                 return
             if scope.in_use == 0:

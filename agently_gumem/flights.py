@@ -29,8 +29,10 @@ class _Flight:
     began: float
     done: float | None = None
 
-    def carried(self, _task: Any) -> None:
-        self.done = time.monotonic()
+    def carried(self, task: "asyncio.Task[Any]") -> None:
+        failed = task.cancelled() or task.exception() is not None
+        # What failed is not recorded any more.
+        self.done = -FORGOTTEN_AFTER if failed else time.monotonic()
 
     def over(self) -> bool:
         now = time.monotonic()
@@ -55,10 +57,11 @@ class Flights:
         if len({f.owner for f in self._flights}) > 1:
             self._overlap = WHY
 
-    def land(self) -> None:
-        """Note that a turn was answered and recorded."""
+    def land(self, owner: tuple[str, str]) -> None:
+        """Note that a turn was answered and recorded, as one of this user and space."""
         if self._flights:
-            self._flights.pop(0)
+            own = (f for f in self._flights if f.owner == owner)
+            self._flights.remove(next(own, self._flights[0]))
         self._settle()
 
     def overlapping(self) -> str:

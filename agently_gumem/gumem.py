@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from agently_gumem.agent import AgentMemory, Existing, UserOf
+from agently_gumem.agent import ATTACHED, BOUND, AgentMemory, Existing, UserOf
 from agently_gumem.config import Limits, RecallConfig
 from agently_gumem.embedder import Embedder
 from agently_gumem.engine import Engine, checked_name, switched_off
@@ -32,7 +32,6 @@ from agently_gumem.user import UserMemory
 from agently_gumem.worker import Worker, awaitable, blocking
 
 WHEN = WindowExceeds(messages=12) | SessionEnd() | Idle(10)
-_HOST = "_gumem_host"
 
 
 class GUMem:
@@ -182,6 +181,8 @@ class GUMem:
         user = self.user(user_id, space=space)
         if agent is None:
             return MemorySession(self._engine, user, session_id, options)
+        if getattr(agent, ATTACHED, None) is not None:
+            raise ConfigError("this agent is attached: use its memory.session(session_id) instead")
         bound = _Bound.of(agent, self._engine)
         memory = MemorySession(self._engine, user, session_id, options, bound.host)
         bound.add(memory)
@@ -317,7 +318,7 @@ class GUMem:
 
     async def _finish(self, timeout: float) -> None:
         """End the sessions that are open, and give their digests some time."""
-        for memory in list(self._engine.sessions):
+        for memory in self._engine.sessions():
             await memory.note_end()
         await self._flush(timeout)
 
@@ -368,10 +369,10 @@ class _Bound:
     @classmethod
     def of(cls, agent: Any, engine: Engine) -> "_Bound":
         """Return the agent's, made at the first session."""
-        held = getattr(agent, _HOST, None)
+        held = getattr(agent, BOUND, None)
         if not isinstance(held, _Bound) or held.engine is not engine:
             held = cls(agent, engine)
-            setattr(agent, _HOST, held)
+            setattr(agent, BOUND, held)
         return held
 
     def add(self, memory: MemorySession) -> None:
@@ -381,9 +382,9 @@ class _Bound:
     def _release(self, memory: SessionTurns) -> None:
         """Give the agent back as it was when the last of its sessions is detached."""
         self._memories = {k: m for k, m in self._memories.items() if m is not memory}
-        if not self._memories and getattr(self.agent, _HOST, None) is self:
+        if not self._memories and getattr(self.agent, BOUND, None) is self:
             self.host.remove()
-            delattr(self.agent, _HOST)
+            delattr(self.agent, BOUND)
 
     def _resolve(self, key: str, session: Any) -> MemorySession | None:
         return self._memories.get(key) or self._memories.get(str(session.id))

@@ -15,7 +15,7 @@ from agently_gumem.flights import Flights
 from agently_gumem.held import is_ours
 from agently_gumem.recall.memo import render_memo
 from agently_gumem.session import MemorySession
-from agently_gumem.turns import SessionTurns
+from agently_gumem.turns import Request, SessionTurns
 
 SECTION = "CHAT SESSION MEMO"
 Resolve = Callable[[str, Any], MemorySession | None]
@@ -44,7 +44,7 @@ class Host:
         self._on_release = on_release
         self._flights = Flights()
         self._set_input_keys = False
-        self._originals: dict[str, Any] = {}
+        self._wrappers: dict[str, Any] = {}
         self._active = False
 
     # -- what is set and undone ------------------------------------------------------------------
@@ -57,8 +57,8 @@ class Host:
             self.agent.set_settings("session.input_keys", ["input"])
             self._set_input_keys = True
         for name in ("activate_session", "deactivate_session"):
-            self._originals[name] = getattr(self.agent, name)
-            setattr(self.agent, name, self._watched(self._originals[name]))
+            self._wrappers[name] = self._watched(getattr(self.agent, name))
+            setattr(self.agent, name, self._wrappers[name])
 
     def remove(self) -> None:
         """Undo `install`; what Agently can't take out is left inert."""
@@ -72,8 +72,9 @@ class Host:
         handlers.set("request_prefixes", rest)
         if self._set_input_keys:
             self.agent.settings.delete("session.input_keys")
-        for name in self._originals:
-            if name in vars(self.agent):
+        for name, wrapper in self._wrappers.items():
+            # Another wrapper around ours stays: ours is inert by then.
+            if vars(self.agent).get(name) is wrapper:
                 delattr(self.agent, name)
 
     def _watched(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -148,9 +149,9 @@ class Host:
         """Say why nothing may be read or kept now: turns of two users overlap on the agent."""
         return self._flights.overlapping()
 
-    def turn_ended(self) -> None:
+    def turn_ended(self, memory: SessionTurns) -> None:
         """Note that a turn was answered and recorded."""
-        self._flights.land()
+        self._flights.land((memory.user_id, memory.space))
 
     def release(self, memory: SessionTurns) -> None:
         """Let go of one session's memory."""
@@ -176,15 +177,14 @@ class Host:
                 _set_section(prompt, "")
             return
         asked = prompt.get("input")
-        memory.saw_request(
-            session.session_settings,
-            len(session.full_context),
-            asked if isinstance(asked, str) else "",
+        request = Request(
+            question=_question(prompt),
+            recorded=asked if isinstance(asked, str) else "",
+            place=len(session.full_context),
+            window=session.context_window,
+            session_settings=session.session_settings,
         )
-        await self._engine.worker.arun(memory.look_back)
-        context = await self._engine.worker.arun(
-            memory.context_for, _question(prompt), session.context_window, self._engine.recall
-        )
+        context = await self._engine.worker.arun(memory.prepare, request)
         text = context.formatted_context
         if not ours and not await self._engine.worker.arun(memory.has_imported, session.memo):
             text = "\n\n".join(part for part in (_foreign(session.memo), text) if part)

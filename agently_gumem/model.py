@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from agently_gumem.errors import ModelError
 from agently_gumem.prompts import Prompt, read_answer
-from agently_gumem.records import now
+from agently_gumem.records import aware, now
 
 _UNPARSED = "<string>:"
 _CORRECTION = (
@@ -43,8 +43,9 @@ class Usage:
     def report(self, user_id: str | None, since: datetime | None) -> dict[str, Any]:
         """Sum requests and tokens, in all and by stage."""
         total = _Sum()
+        since = aware(since) if since is not None else None
         stages: dict[str, _Sum] = {}
-        for use in self.entries:
+        for use in list(self.entries):
             if user_id not in (None, use.user_id) or (since is not None and use.time < since):
                 continue
             for part in (total, stages.setdefault(use.stage, _Sum())):
@@ -102,7 +103,12 @@ class Model:
         kept: tuple[BaseModel, int] | None = None
         for attempt in (1, 2):
             note = _CORRECTION.format(problems="; ".join(problems[:5])) if attempt > 1 else ""
-            data = await self._request(prompt, prompt.text + note, user_id, agent)
+            try:
+                data = await self._request(prompt, prompt.text + note, user_id, agent)
+            except ModelError:
+                if kept is None:
+                    raise
+                break  # what the first answer held is better than nothing
             answer, problems = read_answer(prompt.answer, data)
             if answer is not None and not problems:
                 return answer, 0

@@ -69,7 +69,7 @@ class MemoPatch(_Lenient):
     facts: list[str] = Field(default_factory=list)
 
 
-class ExtractAnswer(BaseModel):
+class ExtractAnswer(_Lenient):
     """What `extract.jinja` asks for."""
 
     facts: list[FactDraft]
@@ -94,7 +94,7 @@ class SameTopic(_Lenient):
     other: str
 
 
-class SummarizeAnswer(BaseModel):
+class SummarizeAnswer(_Lenient):
     """What `summarize.jinja` asks for."""
 
     summaries: list[SummaryDraft]
@@ -347,8 +347,13 @@ def read_answer(kind: type[A], data: Any) -> tuple[A | None, list[str]]:
             faults = error.errors(include_input=False, include_url=False)
             problems += [f"{'.'.join(map(str, f['loc'][:3]))}: {f['type']}" for f in faults]
             broken = {(str(f["loc"][0]), f["loc"][1]) for f in faults if len(f["loc"]) > 1}
-            if any(len(f["loc"]) < 2 for f in faults):  # the frame itself
+            frame = {str(f["loc"][0]) for f in faults if len(f["loc"]) == 1}
+            if any(not f["loc"] for f in faults) or any(
+                kind.model_fields[n].is_required() for n in frame
+            ):
                 return None, problems
+            for name in frame:
+                del whole[name]
             for name in {name for name, _ in broken}:
                 items = whole[name]
                 whole[name] = [x for i, x in enumerate(items) if (name, i) not in broken]

@@ -115,9 +115,17 @@ def _recent(scope: Scope, asked: Asked, hidden: Collection[str]) -> list[Message
 
 
 def _together(scope: Scope, beside: Sequence[Scope]) -> UserIndex:
-    """Return the index of a scope, or one that holds other spaces of the user as well."""
+    """Return the index of a scope, or one that holds other spaces of the user as well.
+
+    That one is made once, and again when one of them has changed.
+    """
     if not beside:
         return scope.index
+    parts = ",".join(f"{part.space}:{id(part.index)}:{part.index.changes}" for part in beside)
+    return scope.index.derived(f"with {parts}", lambda: _joined(scope, beside))
+
+
+def _joined(scope: Scope, beside: Sequence[Scope]) -> UserIndex:
     index = UserIndex(scope.services.embedder.dimension)
     for part in (scope, *beside):
         held = part.index

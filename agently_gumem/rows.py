@@ -1,7 +1,6 @@
 """How a record is kept as a row, and read back."""
 
 import json
-from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,15 +26,6 @@ _KINDS: dict[str, type[BaseModel]] = {
 def layer_of(record: Kept | MemoState) -> str:
     """Name the layer of a record."""
     return "memo" if isinstance(record, MemoState) else type(record).__name__.lower()
-
-
-def text_of(record: Kept) -> str:
-    """Return the text whose meaning the record's vector holds."""
-    if isinstance(record, Topic):
-        return " ".join([record.name, record.description]).strip()
-    if isinstance(record, Message) and record.speaker:
-        return f"{record.speaker}: {record.content}"
-    return record.content
 
 
 def _message_fields(record: Message) -> dict[str, str | int | float]:
@@ -82,6 +72,3 @@ def from_row(row: Row) -> Kept | MemoState | None:
 def flag_row(layer: str, row_id: str, **values: Any) -> Row:
     """Make a row that only says something: a stage that was marked, a message passed over."""
     return Row(layer, row_id, json.dumps(values, ensure_ascii=False), {})
-
-
-Embed: TypeAlias = Callable[[list[str]], NDArray[np.float32]]

@@ -22,9 +22,9 @@ from agently_gumem.ids import Ids
 from agently_gumem.memo_schema import MemoSchema
 from agently_gumem.model import Model
 from agently_gumem.prompts import Prompts
-from agently_gumem.recall.index import UserIndex
+from agently_gumem.recall.index import UserIndex, text_of
 from agently_gumem.records import MemoState, Message, now
-from agently_gumem.rows import Kept, flag_row, from_row, text_of, to_row
+from agently_gumem.rows import Kept, flag_row, from_row, to_row
 from agently_gumem.store import Row, ScopedStore, Store
 from agently_gumem.worker import Worker
 
@@ -112,8 +112,8 @@ class Scope:
         self.passed_over: set[str] = set()
         self.summarized: dict[str, frozenset[str]] = {}
         """Topic -> the Facts that it had when its Summary was last asked for."""
-        self.left_out = 0
-        """Processed turns that the index leaves out, past its limit."""
+        self.left_out: frozenset[str] = frozenset()
+        """Ids of the processed turns that the index leaves out, past its limit."""
         self.dropped: Counter[str] = Counter()
         self.troubles = Troubles()
         self.digest_lock = asyncio.Lock()
@@ -125,7 +125,8 @@ class Scope:
         self.in_use = 0
         self.guard = threading.Lock()
         """Held while the index changes, and while a recall reads it in the pool."""
-        self._load_lock = asyncio.Lock()
+        self._order = asyncio.Lock()
+        """Orders writes and loads: what is read while something is written would lose it."""
         self._revision: Mapping[str, Any] | None = None
         self._sequence = 0
 
@@ -140,7 +141,7 @@ class Scope:
         Raises:
             StoreError: The store can't be read.
         """
-        async with self._load_lock:
+        async with self._order:
             thread = self.services.worker.thread
             shared = self.services.store.shared
             revision = await thread(self.rows.revision) if shared else {}
@@ -173,29 +174,30 @@ class Scope:
         Raises:
             StoreError: Nothing was written.
         """
-        vectors = await self._vectors(records)
-        rows = [to_row(r, v) for r, v in zip(records, vectors, strict=True)]
-        await self.services.worker.thread(self.rows.write, [*rows, *flags])
-        kept = [
-            (r, v) for r, v in zip(records, vectors, strict=True) if not isinstance(r, MemoState)
-        ]
-        with self.guard:
-            self.index.put([r for r, _ in kept], [v for _, v in kept])
-        for record in records:
-            if isinstance(record, MemoState):
-                self.memo = record
+        async with self._order:
+            pairs = list(zip(records, await self._vectors(records), strict=True))
+            rows = [to_row(r, v) for r, v in pairs]
+            await self.services.worker.thread(self.rows.write, [*rows, *flags])
+            kept = [(r, v) for r, v in pairs if not isinstance(r, MemoState)]
+            with self.guard:
+                self.index.put([r for r, _ in kept], [v for _, v in kept])
+            for record in records:
+                if isinstance(record, MemoState):
+                    self.memo = record
 
     async def write_flags(self, flags: Sequence[Row]) -> None:
         """Write rows that only say something."""
-        await self.services.worker.thread(self.rows.write, flags)
+        async with self._order:
+            await self.services.worker.thread(self.rows.write, flags)
 
     async def delete(self, layer: str, ids: Sequence[str]) -> None:
         """Delete records of one layer that nothing rests on."""
         if not ids:
             return
-        await self.services.worker.thread(self.rows.delete, layer, ids)
-        with self.guard:
-            self.index.drop(ids)
+        async with self._order:
+            await self.services.worker.thread(self.rows.delete, layer, ids)
+            with self.guard:
+                self.index.drop(ids)
 
     async def mark(self, mark_id: str, name: str) -> None:
         """Remember that a stage was marked, for every process."""
@@ -258,8 +260,10 @@ class Scope:
         pairs, self.left_out = _within(pairs, self.services.limits.index_records)
         pairs.sort(key=lambda p: p[0].sequence if isinstance(p[0], Message) else 0)
         index.put([r for r, _ in pairs], [v for _, v in pairs])
-        self._sequence = max((m.sequence for m in index.messages.values()), default=0)
-        self.memo, self.index = memo, index
+        last = max((m.sequence for m in index.messages.values()), default=0)
+        self._sequence = max(self._sequence, last)
+        with self.guard:
+            self.memo, self.index = memo, index
         self.leftover = frozenset(m.id for m in self.waiting())
 
     def _take_flag(self, row: Row) -> None:
@@ -273,13 +277,13 @@ class Scope:
 
 def _within(
     pairs: list[tuple[Kept, NDArray[np.float32] | None]], limit: int
-) -> tuple[list[tuple[Kept, NDArray[np.float32] | None]], int]:
+) -> tuple[list[tuple[Kept, NDArray[np.float32] | None]], frozenset[str]]:
     """Leave out the oldest processed turns of a user past the limit of an index."""
     over = len(pairs) - limit
     if over <= 0:
-        return pairs, 0
+        return pairs, frozenset()
     processed = sorted(
         (r.sequence, r.id) for r, _ in pairs if isinstance(r, Message) and r.status == "processed"
     )
-    gone = {record_id for _, record_id in processed[:over]}
-    return [p for p in pairs if p[0].id not in gone], len(gone)
+    gone = frozenset(record_id for _, record_id in processed[:over])
+    return [p for p in pairs if p[0].id not in gone], gone

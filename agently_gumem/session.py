@@ -132,7 +132,7 @@ class MemorySession(SessionTurns):
                 "dropped": dict(scope.dropped),
                 "errors": dict(scope.troubles.counts),
                 "last_error": scope.troubles.last or self._engine.troubles.last,
-                "left_out_of_index": scope.left_out,
+                "left_out_of_index": len(scope.left_out),
             }
 
     def ref(self) -> dict[str, str]:

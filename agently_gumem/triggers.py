@@ -239,16 +239,31 @@ def _opens(roles: list[str], index: int) -> bool:
     return roles[index] == "user" and roles[index - 1] != "user"
 
 
+def _strictest(limits: list[WindowExceeds]) -> WindowExceeds:
+    """Make one limit of several: the smallest of each measure."""
+
+    def least(values: list[int | None]) -> int | None:
+        return min((v for v in values if v is not None), default=None)
+
+    return WindowExceeds(
+        messages=least([limit.messages for limit in limits]),
+        chars=least([limit.chars for limit in limits]),
+        tokens=least([limit.tokens for limit in limits]),
+    )
+
+
 def window_of(when: Trigger, keep: int, default: int = 12) -> Window:
-    """Read the window's limit out of a trigger: its WindowExceeds, else `default` messages.
+    """Read the window's limit out of a trigger: its WindowExceeds, the strictest of several.
+
+    Without one it is `default` messages.
 
     Raises:
         ConfigError: `keep` is no whole number above 0, or would leave nothing to cut.
     """
     if not isinstance(keep, int) or isinstance(keep, bool) or keep < 1:
         raise ConfigError(f"keep={keep!r} takes a whole number above 0")
-    found = next((p for p in parts(when) if isinstance(p, WindowExceeds)), None)
-    limit = found if found is not None else WindowExceeds(messages=default)
+    found = [p for p in parts(when) if isinstance(p, WindowExceeds)]
+    limit = _strictest(found) if found else WindowExceeds(messages=default)
     if limit.messages is not None and keep > limit.messages - 2:
         raise ConfigError(
             f"keep={keep} leaves nothing to cut: the window's limit is {limit.messages} messages, "

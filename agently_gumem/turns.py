@@ -5,7 +5,7 @@ No exception of ours reaches the turn: it is logged, emitted as an event, and in
 
 import logging
 from collections.abc import Awaitable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
 from agently_gumem.behind import Digests, IdleClock
@@ -42,7 +42,7 @@ class HostSide(Protocol):
         """Say why nothing of the present turns may be read or kept; empty where it may."""
         ...
 
-    def turn_ended(self) -> None:
+    def turn_ended(self, memory: "SessionTurns") -> None:
         """Note that a turn was answered."""
         ...
 
@@ -57,6 +57,28 @@ class HostSide(Protocol):
     def history_of(self, memory: "SessionTurns") -> tuple[Any, Sequence[Any]] | None:
         """Return its session settings and full context, where the session is known."""
         ...
+
+
+@dataclass(frozen=True)
+class Request:
+    """A question that is on its way to the model."""
+
+    question: str
+    """As text, whatever its shape."""
+    recorded: str
+    """What will be recorded of it, where that is known."""
+    place: int
+    """Where in the full context its message will come."""
+    window: Sequence[Any]
+    session_settings: Any
+
+
+@dataclass(frozen=True)
+class _Mixed:
+    """A history, and from where on it may hold what another user said."""
+
+    history: Sequence[Said]
+    start: int
 
 
 class SessionTurns:
@@ -91,7 +113,7 @@ class SessionTurns:
             [p.minutes for p in parts(options.when) if isinstance(p, Idle)],
             self._idle,
         )
-        engine.sessions.add(self)
+        engine.opened(self)
         if host is not None:
             engine.served_by(self.user_id, self.space, host.agent)
 
@@ -164,7 +186,7 @@ class SessionTurns:
             fired = await self._asked(self._state(scope, shown))
             started = fired and self._digests.start(scope)
             self._analysed = True
-            cut = self.options.window.cut(shown.roles, shown.sizes) > 0
+            cut = not scope.paused and self._cut(shown)[1] > 0
             due = started or cut or self._memo_is_new(scope, memo, settings)
         return self.options.strategy if due else None
 
@@ -184,20 +206,28 @@ class SessionTurns:
             if alone:
                 self._digests.start(scope)
             await self._digests.wait()
-            written = await self._session_memo(scope, full)
+            written = await self._session_memo(scope, full, memo, settings)
+            paused = scope.paused
         # Read after the wait: a turn that overlaps may have added to the window meanwhile.
-        kept = await self._kept(mirror, window)
+        kept = None if paused else await self._kept(mirror, window)
         if written is not None:
             settings.set(MARK, fingerprint(written))
         return None, kept, written
 
     # -- what the host tells ---------------------------------------------------------------------
 
-    def saw_request(self, session_settings: Any, length: int, question: str) -> None:
-        """Note that a question is on its way: its message will come at place `length`."""
+    async def prepare(self, asked: "Request") -> MemoryContext:
+        """Note that a question is on its way, and recall for it; on the worker's loop.
+
+        What an earlier process left of this user starts to be digested beside it.
+        """
         self.ended = False
-        mirror = self._mirror_of(session_settings)
-        mirror.live[length], mirror.asked[length] = now(), make_safe(question).strip()
+        mirror = self._mirror_of(asked.session_settings)
+        mirror.live[asked.place] = now()
+        mirror.asked[asked.place] = make_safe(asked.recorded).strip()
+        async with self._use() as scope:
+            self._digests.look_back(scope)
+        return await self.context_for(asked.question, asked.window, self._engine.recall)
 
     async def note_end(self) -> None:
         """Note on the worker's loop that the agent left the session; never raises."""
@@ -209,11 +239,6 @@ class SessionTurns:
             return journaling.imported_id(scope, self.session_id, as_text(memo)) in (
                 scope.index.messages
             )
-
-    async def look_back(self) -> None:
-        """Start to digest what an earlier process left of this user."""
-        async with self._use() as scope:
-            self._digests.look_back(scope)
 
     async def _end(self) -> None:
         """Note that the session was deactivated, switched away from, or closed."""
@@ -245,31 +270,32 @@ class SessionTurns:
             self._bound, self._mirror = session_settings, Mirror()
         return self._mirror
 
-    def _overlaps(self, mirror: Mirror, full: Any, answered: bool) -> list[Said] | None:
+    def _overlaps(self, mirror: Mirror, full: Any, answered: bool) -> "_Mixed | None":
         """Return what has come into a history that may be another user's; None: nothing such."""
         if self.host is None:
             return None
         if not self.host.overlapping():
             if answered:
-                self.host.turn_ended()
+                self.host.turn_ended(self)
             return None
         known = len(mirror.seen or ())
         mirror.seen = [said(m) for m in list(full)]
         mirror.ids = [None] * len(mirror.seen)
         mirror.live.clear()
         if answered:
-            self.host.turn_ended()
-        return mirror.seen[known:]
+            self.host.turn_ended(self)
+        return _Mixed(mirror.seen, known)
 
-    async def _pass_over(self, mixed: Sequence[Said]) -> None:
+    async def _pass_over(self, mixed: "_Mixed") -> None:
         """Keep out what overlapping turns said, also when the session is saved and loaded."""
         async with self._use() as scope:
-            await journaling.pass_over(scope, mixed)
+            await journaling.pass_over(scope, mixed.history, mixed.start)
 
     def _counted(self, scope: Scope, new: Sequence[Message]) -> None:
         """Count a turn and put off the idle digest."""
         if not new:
             return
+        self.ended = False
         scope.backoff.turn()
         self._clock.restart()
 
@@ -284,8 +310,9 @@ class SessionTurns:
     async def _decide(self, scope: Scope, **happened: Any) -> None:
         """Ask the trigger beside a turn, when something has happened, and digest at once."""
         state = self._state(scope, await self._measured(self._window()))
-        if await self._asked(replace(state, **happened)):
-            self._digests.start(scope, force=True)
+        state = replace(state, **happened)
+        if await self._asked(state):
+            self._digests.start(scope, beside=True, last_chance=state.ended)
 
     def _window(self) -> Sequence[Any]:
         return self.host.window_of(self) if self.host is not None else ()
@@ -331,14 +358,22 @@ class SessionTurns:
         """Cut the window, only by what the store has confirmed."""
         held = list(window)
         shown = await self._measured(held)
-        cut = self.options.window.cut(shown.roles, shown.sizes)
-        confirmed: set[Said] = set(mirror.seen or ())
-        if not cut or not all(said(m) in confirmed for m in held[:cut]):
+        lead, cut = self._cut(shown)
+        handled: set[Said] = set(mirror.seen or ())
+        if not cut or not all(said(m) in handled for m in held[lead : lead + cut]):
             return None
         # What came while it was measured stays.
-        return [*held[cut:], *list(window)[len(held) :]]
+        return [*held[:lead], *held[lead + cut :], *list(window)[len(held) :]]
 
-    async def _session_memo(self, scope: Scope, full: Sequence[Any]) -> Any:
+    def _cut(self, shown: Measured) -> tuple[int, int]:
+        """Say how many instructions stand first, which stay, and how many messages leave."""
+        roles = shown.roles
+        lead = next((i for i, r in enumerate(roles) if r not in journaling.INSTRUCTIONS), 0)
+        return lead, self.options.window.cut(roles[lead:], shown.sizes[lead:])
+
+    async def _session_memo(
+        self, scope: Scope, full: Sequence[Any], memo: Any, settings: Any
+    ) -> Any:
         """Return what Agently holds between requests; None leaves it as it is."""
         if self.options.session_memo == "dict":
             value = scope.services.schema.fitting(scope.memo.value) if scope.memo else {}
@@ -348,7 +383,9 @@ class SessionTurns:
             asked = next((s.text for s in map(said, reversed(list(full))) if s.role == "user"), "")
             context = await self.context_for(asked, (), self.user.config(None))
             return context.formatted_context or None
-        return memo_text(scope, self._engine.recall.memo_tokens) or None
+        # An empty text takes an old one of ours out; the prefix handler shows no section for it.
+        text = memo_text(scope, self._engine.recall.memo_tokens)
+        return text if text or (memo and is_ours(memo, settings)) else None
 
     def _memo_is_new(self, scope: Scope, memo: Any, settings: Any) -> bool:
         """Tell whether a digest behind the turn changed what Agently holds."""
@@ -357,5 +394,4 @@ class SessionTurns:
         if self.options.session_memo == "dict":
             value = scope.services.schema.fitting(scope.memo.value) if scope.memo else {}
             return bool(value) and value != memo
-        text = memo_text(scope, self._engine.recall.memo_tokens)
-        return bool(text) and text != memo
+        return memo_text(scope, self._engine.recall.memo_tokens) != (memo or "")

@@ -17,6 +17,7 @@ from agently_gumem.records import (
     Summary,
     Topic,
     as_record,
+    aware,
 )
 from agently_gumem.remember import journal
 from agently_gumem.remember.digest import DigestReport, Job, digest, rebuild_memo
@@ -75,8 +76,6 @@ class UserMemory:
         if switched_off():
             return []
         async with self._engine.use(self.user_id, self.space) as scope:
-            if scope.paused:
-                return []
             stored = await journal.add(scope, session_id, records)
         if digest:
             await self._digest()
@@ -183,7 +182,7 @@ class UserMemory:
                 and role in (None, m.role)
                 and status in (None, m.status)
                 and event_type in (None, m.event_type)
-                and (since is None or (m.timestamp is not None and m.timestamp >= since))
+                and (since is None or (m.timestamp is not None and m.timestamp >= aware(since)))
             ]
         return found[-limit:] if limit else found
 

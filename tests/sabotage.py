@@ -171,7 +171,7 @@ PATCHES: list[Patch] = [
     Patch(
         "9 whose: pause",
         "remember/journal.py",
-        "            await pass_over(scope, head[aligned.start :])\n",
+        "            await pass_over(scope, head, aligned.start)\n",
         "",
         "tests/test_whose.py::test_what_is_said_while_paused_never_comes_in",
     ),

@@ -1,8 +1,8 @@
 """One user's records in memory: vectors, words and links, derived from the store."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from agently_gumem.text import fold, is_chinese, words
 
 Stored: TypeAlias = Message | Fact | Summary | Topic
 Vector: TypeAlias = NDArray[np.float32]
+D = TypeVar("D")
 
 TURN, FACT, SUMMARY, TOPIC = range(4)
 _KINDS: tuple[type[Stored], ...] = (Message, Fact, Summary, Topic)
@@ -63,6 +64,17 @@ class UserIndex:
         self._text_bytes = 0
         self._last_sequence = -1
         self._ordered = True
+        self.changes = 0
+        """Rises with each change: what is derived from the index holds while it stays."""
+        self._derived: dict[str, tuple[int, Any]] = {}
+
+    def derived(self, name: str, make: Callable[[], D]) -> D:
+        """Return what was made of the index, made anew only after a change of it."""
+        held = self._derived.get(name)
+        if held is None or held[0] != self.changes:
+            self._derived = {k: v for k, v in self._derived.items() if v[0] == self.changes}
+            held = self._derived[name] = (self.changes, make())
+        return held[1]
 
     def put(self, records: Sequence[Stored], vectors: Sequence[Vector | None] | Vector) -> None:
         """Add records, or replace those of the same id.
@@ -77,6 +89,7 @@ class UserIndex:
         """
         if len(records) != len(vectors):
             raise ConfigError(f"{len(records)} records need as many vectors, not {len(vectors)}")
+        self.changes += 1
         for record, vector in zip(records, vectors, strict=True):
             if vector is not None and vector.shape != (self.dimension,):
                 raise ConfigError(
@@ -87,6 +100,7 @@ class UserIndex:
 
     def drop(self, ids: Iterable[str]) -> None:
         """Take records out; an id that is not there is passed over."""
+        self.changes += 1
         for record_id in ids:
             row = self._rows.pop(record_id, None)
             if row is None:

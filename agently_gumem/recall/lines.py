@@ -78,8 +78,8 @@ class Writer:
 
     def _noted(self, content: str, notes: list[str]) -> str:
         """Put the notes behind the content, where a long content can't push them out."""
-        told = [note for note in notes if note]
         line = neutralise(content)
+        told = [note for note in notes if note and note not in line]
         if not told:
             return line
         return f"{line}（{'，'.join(told)}）" if self._chinese else f"{line} ({', '.join(told)})"

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from datetime import datetime
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,31 +159,9 @@ class Sight:
             for gone, shared, least in self._old_values
         )
 
-    @cached_property
-    def _old_values(self) -> list[tuple[frozenset[str], frozenset[str], float]]:
-        """What each superseded Fact alone says, what its successor says too, and how much counts.
-
-        Where numbers differ, they are the old value; else the words that are gone, most of them.
-        """
-        found: list[tuple[frozenset[str], frozenset[str], float]] = []
-        for fact in self._index.facts.values():
-            present = self._successor(fact)
-            if present is None:
-                continue
-            old, new = frozenset(words(fact.content)), frozenset(words(present.content))
-            numbers = frozenset(t for t in old - new if any(ch.isdigit() for ch in t))
-            if old - new:
-                found.append((numbers or old - new, old & new, 1.0 if numbers else MOST))
-        return found
-
-    def _successor(self, fact: Fact) -> Fact | None:
-        """Follow a superseded Fact to the one that holds at present."""
-        seen: set[str] = set()
-        present: Fact | None = fact
-        while present is not None and present.superseded_by and present.id not in seen:
-            seen.add(present.id)
-            present = self._index.facts.get(present.superseded_by)
-        return present if seen and present is not None else None
+    @property
+    def _old_values(self) -> "list[OldValue]":
+        return self._index.derived("old values", lambda: old_values(self._index))
 
     @cached_property
     def _order(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -211,3 +190,33 @@ class Sight:
             for i in message_ids
             if i in known
         )
+
+
+OldValue: TypeAlias = tuple[frozenset[str], frozenset[str], float]
+
+
+def old_values(index: UserIndex) -> list[OldValue]:
+    """Say what each superseded Fact alone says, what its successor says too, how much counts.
+
+    Where numbers differ, they are the old value; else the words that are gone, most of them.
+    """
+    found: list[OldValue] = []
+    for fact in index.facts.values():
+        present = _successor(index, fact)
+        if present is None:
+            continue
+        old, new = frozenset(words(fact.content)), frozenset(words(present.content))
+        numbers = frozenset(t for t in old - new if any(ch.isdigit() for ch in t))
+        if old - new:
+            found.append((numbers or old - new, old & new, 1.0 if numbers else MOST))
+    return found
+
+
+def _successor(index: UserIndex, fact: Fact) -> Fact | None:
+    """Follow a superseded Fact to the one that holds at present."""
+    seen: set[str] = set()
+    present: Fact | None = fact
+    while present is not None and present.superseded_by and present.id not in seen:
+        seen.add(present.id)
+        present = index.facts.get(present.superseded_by)
+    return present if seen and present is not None else None

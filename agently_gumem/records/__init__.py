@@ -1,6 +1,6 @@
 """The records: what is kept, and what a recall gives."""
 
-from agently_gumem.records._base import Record, as_record, now
+from agently_gumem.records._base import Moment, Record, as_record, aware, now
 from agently_gumem.records.context import ContextItem, Layer, MemoryContext
 from agently_gumem.records.fact import (
     Certainty,
@@ -27,6 +27,7 @@ __all__ = [
     "MemoState",
     "MemoryContext",
     "Message",
+    "Moment",
     "Record",
     "StableFact",
     "Status",
@@ -35,5 +36,6 @@ __all__ = [
     "Topic",
     "Validity",
     "as_record",
+    "aware",
     "now",
 ]

@@ -17,7 +17,7 @@ def now() -> datetime:
     return datetime.now(timezone.utc)
 
 
-def _aware(moment: datetime) -> datetime:
+def aware(moment: datetime) -> datetime:
     """Read a naive time as UTC: a store that is shared by machines has no local time."""
     return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
 
@@ -26,7 +26,7 @@ def _safe(value: Any) -> Any:
     return make_safe(value) if isinstance(value, str) else value
 
 
-Moment = Annotated[datetime, AfterValidator(_aware)]
+Moment = Annotated[datetime, AfterValidator(aware)]
 Text = Annotated[str, BeforeValidator(_safe)]
 
 

@@ -125,7 +125,8 @@ class StoredForm:
     """How a message compares with what is stored: its text after selection, and what to pass by."""
 
     form: Callable[[Said], Said]
-    passed_over: Callable[[Said], bool]
+    passed_over: Callable[[Said | None, Said], bool]
+    """(the message before it, the message) -> whether it was passed over before."""
 
 
 def align(
@@ -165,7 +166,7 @@ def align(
         if found is not None:
             ids.append(stored[found][0])
             place = found + 1
-        elif i in skipped or to.passed_over(wanted):
+        elif i in skipped or to.passed_over(to.form(full[i - 1]) if i else None, wanted):
             ids.append(None)
         else:
             break

@@ -79,13 +79,25 @@ async def digest(scope: Scope, job: Job) -> DigestReport:
             return report
         if job.retry_failed:
             snapshot = snapshot | await _take_up_failed(scope)
-        while batch := await _next_batch(scope, snapshot):
+        while not scope.paused and (batch := await _next_batch(scope, snapshot)):
             snapshot = snapshot - {m.id for m in batch}
             await _digest_batch(scope, batch, job.agent, report)
-        if scope.memo is not None and scope.memo.schema_digest != scope.services.schema.digest:
-            await _rebuild(scope, job.agent, report)
-        report.summaries = len(await summarize(scope, job.agent))
+        await _derive(scope, job.agent, report)
     return report
+
+
+async def _derive(scope: Scope, agent: Any | None, report: DigestReport) -> None:
+    """Bring up what is derived from Facts; where the model fails, the next digest makes up for it.
+
+    The Facts are stored by then: a Summary that can't be had must not hold back the next ones.
+    """
+    try:
+        if scope.memo is not None and scope.memo.schema_digest != scope.services.schema.digest:
+            await _rebuild(scope, agent, report)
+        report.summaries = len(await summarize(scope, agent))
+    except ModelError as error:
+        report.error = type(error).__name__
+        scope.troubles.note("summarize", error)
 
 
 async def rebuild_memo(scope: Scope, agent: Any | None) -> DigestReport:
@@ -122,8 +134,9 @@ async def _next_batch(scope: Scope, ids: Collection[str]) -> list[Message]:
     """Take the next messages within the limits; mark the rest as waiting for the one after."""
     limits = scope.services.limits
     waiting = [m for m in scope.waiting() if m.id in ids]
-    batch, rest = split(
-        waiting, limits.digest_messages, limits.digest_tokens, scope.services.count_tokens
+    # In the pool: counting tokens may be the application's own function.
+    batch, rest = await scope.services.worker.thread(
+        split, waiting, limits.digest_messages, limits.digest_tokens, scope.services.count_tokens
     )
     marked = [m.model_copy(update={"status": "chunked"}) for m in rest if m.status == "pending"]
     if marked:
@@ -136,8 +149,7 @@ def split(
 ) -> tuple[list[Message], list[Message]]:
     """Split off what one request takes (pure).
 
-    Whole sessions where they fit; a single message that alone is over the limit is cut to it, so
-    that it can't block what comes after. The store keeps it whole.
+    At least one message: one that alone is over the limit must not block what comes after.
     """
     batch: list[Message] = []
     used = 0
@@ -153,7 +165,7 @@ def split(
 def _shortened(message: Message, tokens: int, count: Callable[[str], int]) -> Message:
     """Cut what a request shows of one message to the limit of a request."""
     text = message.content
-    while count(text) > tokens:
+    while len(text) > 1 and count(text) > tokens:
         text = text[: max(1, len(text) * tokens // (count(text) + 1))]
     return message if text == message.content else message.model_copy(update={"content": text})
 
@@ -162,15 +174,19 @@ async def _digest_batch(
     scope: Scope, batch: Sequence[Message], agent: Any | None, report: DigestReport
 ) -> None:
     limits, count = scope.services.limits, scope.services.count_tokens
-    shown = [_shortened(m, limits.digest_tokens, count) for m in batch]
+    shown = await scope.services.worker.thread(
+        lambda: [_shortened(m, limits.digest_tokens, count) for m in batch]
+    )
     try:
         found = await extract(scope, shown, agent)
     except ModelError as error:
         await _count_attempt(scope, batch, error)
         raise
+    if scope.paused:
+        return  # turned off while the model was asked: nothing of it is kept
     done = await _reconciled(scope, found)
     records = _with_topics(scope, done, await _topics(scope, done))
-    memo = _memo(scope, found, done, records)
+    memo = await scope.services.worker.thread(_memo, scope, found, done, records)
     processed = [m.model_copy(update={"status": "processed"}) for m in batch]
     stale = _stale_summaries(scope, done.superseded)
     changed = [memo.state] if memo.state != scope.memo else []
@@ -307,7 +323,9 @@ async def _rebuild(scope: Scope, agent: Any | None, report: DigestReport) -> Non
         report.dropped += Counter(malformed=broken)
     behind: dict[str, Fact | None] = dict(refs)
     facts = dict(scope.index.facts)
-    memo = apply_patches(_empty_memo(scope), patches, behind, facts, _rules(scope), now())
+    memo = await scope.services.worker.thread(
+        apply_patches, _empty_memo(scope), patches, behind, facts, _rules(scope), now()
+    )
     report.dropped += Counter(memo_patch=len(memo.refused))
     report.memo_changed |= scope.memo is None or memo.state.value != scope.memo.value
     await scope.write([memo.state])

@@ -1,5 +1,6 @@
 """Extract: messages -> proposed Facts and a patch of the memo, in one model request."""
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agently_gumem.prompts import ExtractAnswer, FactDraft
+from agently_gumem.recall.index import text_of
 from agently_gumem.recall.nominate import nearest_topics, nominate
 from agently_gumem.records import Certainty, Fact, Kind, Message, TimeRange, now
 from agently_gumem.remember.ground import ground_fact, ground_time
 from agently_gumem.remember.reconcile import Proposal
 from agently_gumem.remember.select import PLACEHOLDERS
-from agently_gumem.rows import text_of
 from agently_gumem.scope import Scope
 from agently_gumem.text import fold
 
@@ -132,7 +133,7 @@ def _fact(scope: Scope, draft: FactDraft, sources: Sequence[Message]) -> Fact:
     times = [m.timestamp for m in sources if m.timestamp is not None]
     moment = now()
     certainty = _certainty(draft, sources)
-    confidence = min(max(draft.confidence, 0.0), 1.0)
+    confidence = unit(draft.confidence)
     return Fact(
         id=scope.services.ids.of(
             "fact", scope.key, fold(content), fold(subject), *sorted(m.id for m in sources)
@@ -154,6 +155,11 @@ def _fact(scope: Scope, draft: FactDraft, sources: Sequence[Message]) -> Fact:
         created_at=moment,
         updated_at=moment,
     )
+
+
+def unit(confidence: float) -> float:
+    """Bring a confidence into 0.0-1.0; what is no number is half sure."""
+    return min(max(confidence, 0.0), 1.0) if math.isfinite(confidence) else 0.5
 
 
 def _certainty(draft: FactDraft, sources: Sequence[Message]) -> Certainty:

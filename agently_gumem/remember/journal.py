@@ -11,6 +11,8 @@ from agently_gumem.rows import flag_row
 from agently_gumem.scope import Scope
 
 IMPORTED_MEMO = "imported_memo"
+# Characters of a message that may be said again and again without meaning the same.
+SHORT = 24
 INSTRUCTIONS = frozenset({"system", "developer"})
 
 
@@ -44,7 +46,7 @@ async def journal(
         aligned = align(mirror, head, stored, gone | blank, form)
         await _retract(scope, aligned, gone)
         if scope.paused:
-            await pass_over(scope, head[aligned.start :])
+            await pass_over(scope, head, aligned.start)
             new: dict[int, Message] = {}
         else:
             if not aligned.extends:
@@ -65,15 +67,14 @@ async def journal(
         return list(new.values())
 
 
-async def import_memo(scope: Scope, session_id: str, text: str) -> Message:
+async def import_memo(scope: Scope, session_id: str, text: str) -> None:
     """Take over a memo of an earlier handler, once, as a message of its own."""
     async with scope.journal_lock:
         await scope.ready()
         content = scope.services.select(text).text
         message_id = imported_id(scope, session_id, text)
-        known = scope.index.messages.get(message_id)
-        if known is not None:
-            return known
+        if scope.paused or message_id in scope.index.messages:
+            return
         message = Message(
             id=message_id,
             user_id=scope.user_id,
@@ -85,7 +86,6 @@ async def import_memo(scope: Scope, session_id: str, text: str) -> Message:
             sequence=scope.next_sequence(),
         )
         await scope.write([message])
-        return message
 
 
 def imported_id(scope: Scope, session_id: str, text: str) -> str:
@@ -97,10 +97,13 @@ def imported_id(scope: Scope, session_id: str, text: str) -> str:
 async def add(scope: Scope, session_id: str, messages: Sequence[Message]) -> list[Message]:
     """Store messages that the application gives; noise and empty ones are left out.
 
-    With an id, or with a timestamp, a message that comes again lands on itself.
+    With an id, or with a timestamp, a message that comes again lands on itself. While the user's
+    memory is paused nothing is stored.
     """
     async with scope.journal_lock:
         await scope.ready()
+        if scope.paused:
+            return []
         placed: list[Message] = []
         times: dict[str, int] = {}
         call = Mirror().nonce
@@ -110,7 +113,8 @@ async def add(scope: Scope, session_id: str, messages: Sequence[Message]) -> lis
                 continue
             stored = _placed(scope, session_id, message, call, times)
             placed.append(scope.index.messages.get(stored.id, stored))
-        fresh = [m for m in placed if m.id not in scope.index.messages]
+        known = scope.index.messages.keys() | scope.left_out
+        fresh = [m for m in placed if m.id not in known]
         if fresh:
             await scope.write(list({m.id: m for m in fresh}.values()))
         return placed
@@ -162,13 +166,20 @@ def _stored(scope: Scope, session_id: str) -> list[tuple[str, Said]]:
 def _form(scope: Scope) -> StoredForm:
     return StoredForm(
         form=lambda s: Said(s.role, scope.services.select(s.text).text),
-        passed_over=lambda s: _skip_id(scope, s) in scope.passed_over,
+        passed_over=lambda before, s: _skip_id(scope, before, s) in scope.passed_over,
     )
 
 
-def _skip_id(scope: Scope, message: Said) -> str:
-    # Of the user, not of a session: a history can be restored under another session's name.
-    return scope.services.ids.of("skip", scope.key, message.role, message.text)
+def _skip_id(scope: Scope, before: Said | None, message: Said) -> str:
+    """Return the keyed hash of a message that was passed over.
+
+    Of the user, not of a session: a history can be restored under another session's name. A short
+    one ("yes", 好的) is said often, and counts only after the same message as then.
+    """
+    told = [message.role, message.text]
+    if len(message.text) <= SHORT and before is not None:
+        told += [before.role, before.text]
+    return scope.services.ids.of("skip", scope.key, *told)
 
 
 def _known_to_skip(form: StoredForm, mirror: Mirror, head: Sequence[Said], start: int) -> set[int]:
@@ -176,14 +187,18 @@ def _known_to_skip(form: StoredForm, mirror: Mirror, head: Sequence[Said], start
     return {
         i
         for i in range(start, len(head))
-        if i not in mirror.live and form.passed_over(form.form(head[i]))
+        if i not in mirror.live
+        and form.passed_over(form.form(head[i - 1]) if i else None, form.form(head[i]))
     }
 
 
-async def pass_over(scope: Scope, messages: Sequence[Said]) -> None:
+async def pass_over(scope: Scope, history: Sequence[Said], start: int) -> None:
     """Keep no text, only a keyed hash, of what must not be taken up later, as while paused."""
     form = _form(scope).form
-    ids = {_skip_id(scope, form(m)) for m in messages} - scope.passed_over
+    ids = {
+        _skip_id(scope, form(history[i - 1]) if i else None, form(history[i]))
+        for i in range(start, len(history))
+    } - scope.passed_over
     if ids:
         await scope.write_flags([flag_row("skip", skip_id) for skip_id in sorted(ids)])
         scope.passed_over |= ids

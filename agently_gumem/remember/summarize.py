@@ -5,15 +5,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from agently_gumem.errors import ModelError
 from agently_gumem.prompts import SameTopic, SummarizeAnswer, SummaryDraft, TopicFacts
 from agently_gumem.records import EventTime, Fact, Summary, Topic, now
+from agently_gumem.remember.extract import unit
 from agently_gumem.remember.ground import holds
 from agently_gumem.rows import Kept
 from agently_gumem.scope import Scope
-from agently_gumem.text import fold
+from agently_gumem.text import fold, words
 
 FACTS_A_TOPIC = 40
 TOPICS_A_REQUEST = 5
+# Cosine of two topic names, bundled encoder: "running shoes" and "jogging shoes" .83, "跑鞋" .6 to
+# .8, unrelated names below .4.
+RELATED_TOPICS = 0.45
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,7 @@ def due(
         previous = current.get(fold(topic.name))
         if sum(previous is None or f.created_at > previous.created_at for f in held) >= enough:
             found.append(Due(topic, held[-FACTS_A_TOPIC:], previous))
-    return found[:TOPICS_A_REQUEST]
+    return found
 
 
 async def summarize(scope: Scope, agent: Any | None) -> list[Summary]:
@@ -65,8 +70,8 @@ async def summarize(scope: Scope, agent: Any | None) -> list[Summary]:
         index.summaries.values(),
         scope.services.limits.summary_after,
     )
-    # A Topic whose Summary was refused is not asked for again until its Facts change.
     waiting = [d for d in waiting if scope.summarized.get(d.topic.id) != d.fact_ids]
+    waiting = waiting[:TOPICS_A_REQUEST]
     if not waiting:
         return []
     refs: dict[str, Fact] = {}
@@ -78,16 +83,28 @@ async def summarize(scope: Scope, agent: Any | None) -> list[Summary]:
         shown.append(TopicFacts(entry.topic.name, own, previous))
     names = [t.name for t in index.topics.values()][: 3 * scope.services.limits.topics]
     prompt = scope.services.prompts.summarize(shown, names)
-    asked, broken = await scope.services.model.ask(prompt, scope.user_id, agent)
+    try:
+        asked, broken = await scope.services.model.ask(prompt, scope.user_id, agent)
+    except ModelError as error:
+        if error.answered:
+            _note_asked(scope, waiting)
+        raise
     answer = cast("SummarizeAnswer", asked)
     scope.dropped += Counter(malformed=broken)
     made, records = _records(scope, waiting, refs, answer)
     merged, gone = _merge_topics(scope, answer.same_topics)
+    moved = {fold(alias): t.name for t in merged if isinstance(t, Topic) for alias in t.aliases}
+    records = [_moved(record, moved) for record in records]
     latest = {record.id: record for record in [*merged, *records]}
     await scope.write(list(latest.values()))
     await scope.delete("topic", gone)
-    scope.summarized.update({d.topic.id: d.fact_ids for d in waiting})
+    _note_asked(scope, waiting)
     return made
+
+
+def _note_asked(scope: Scope, waiting: Sequence[Due]) -> None:
+    """A Topic is not asked for again until its Facts change, whatever the answer was."""
+    scope.summarized.update({d.topic.id: d.fact_ids for d in waiting})
 
 
 def _records(
@@ -128,7 +145,7 @@ def _summary(scope: Scope, entry: Due, draft: SummaryDraft, facts: Sequence[Fact
         content=content,
         topic=entry.topic.name,
         source_facts=ids,
-        confidence=min(max(draft.confidence, 0.0), 1.0, *(f.confidence for f in facts)),
+        confidence=min(unit(draft.confidence), *(f.confidence for f in facts)),
         time=EventTime(event_start=min(times, default=None), event_end=max(times, default=None)),
         labels=[x for x in dict.fromkeys(draft.labels) if x],
         entities=[x for x in dict.fromkeys(draft.entities) if x],
@@ -144,6 +161,20 @@ def _summary(scope: Scope, entry: Due, draft: SummaryDraft, facts: Sequence[Fact
     )
 
 
+def _moved(record: Kept, moved: Mapping[str, str]) -> Kept:
+    """Put a Summary that was just made under the Topic that its own became."""
+    name = moved.get(fold(record.topic)) if isinstance(record, Summary) else None
+    return record if name is None else record.model_copy(update={"topic": name})
+
+
+def _related(scope: Scope, one: Topic, two: Topic) -> bool:
+    """Hold the model's verdict to some evidence: a shared word, or names that mean alike."""
+    if set(words(one.name)) & set(words(two.name)):
+        return True
+    a, b = scope.index.vector(one.id), scope.index.vector(two.id)
+    return a is not None and b is not None and float(a @ b) >= RELATED_TOPICS
+
+
 def _merge_topics(scope: Scope, pairs: Sequence[SameTopic]) -> tuple[list[Kept], list[str]]:
     """Make one Topic of two that the model says are one; their Facts and Summaries follow."""
     records: list[Kept] = []
@@ -152,6 +183,10 @@ def _merge_topics(scope: Scope, pairs: Sequence[SameTopic]) -> tuple[list[Kept],
     for pair in pairs:
         keep, other = topics.get(fold(pair.keep)), topics.pop(fold(pair.other), None)
         if keep is None or other is None or keep.id == other.id:
+            continue
+        if not _related(scope, keep, other):
+            scope.dropped["topic_merge"] += 1
+            topics[fold(other.name)] = other
             continue
         aliases = dict.fromkeys([*keep.aliases, other.name, *other.aliases])
         keep = keep.model_copy(update={"aliases": list(aliases), "updated_at": now()})
