@@ -5,6 +5,7 @@ from agently_gumem.config import Limits, RecallConfig
 from agently_gumem.errors import (
     Closed,
     ConfigError,
+    EmbedderError,
     EmbedderMismatch,
     GUMemError,
     ModelError,
@@ -47,6 +48,7 @@ __all__ = [
     "ConfigError",
     "ContextItem",
     "DigestReport",
+    "EmbedderError",
     "EmbedderMismatch",
     "EveryNTurns",
     "Fact",

@@ -128,12 +128,16 @@ class Digests:
             _log.warning("digest failed (%s), its messages wait", self.last.error)
             _log.debug("digest failed", exc_info=error)
             told = {"session_id": self._session_id, "error": self.last.error}
-            await self._engine.tell("digest_failed", told, warning=True)
+            self._tell("digest_failed", told, warning=True)
             return self.last
         scope.backoff.succeeded()
         self.last = report
-        await self._engine.tell("digested", {"session_id": self._session_id, **report.payload()})
+        self._tell("digested", {"session_id": self._session_id, **report.payload()})
         return report
+
+    def _tell(self, kind: str, payload: dict[str, Any], *, warning: bool = False) -> None:
+        """Emit beside the digest: a hook may itself wait for digests to end."""
+        self._engine.worker.spawn(self._engine.tell(kind, payload, warning=warning))
 
 
 class IdleClock:
@@ -160,9 +164,13 @@ class IdleClock:
 
     def restart(self) -> None:
         """Begin anew: a turn came."""
+        self.stop()
+        self._set(self._minutes, 0.0)
+
+    def stop(self) -> None:
+        """Ring no more: the session has ended."""
         if (timer := self._engine.timers.pop(self._key, None)) is not None:
             timer.cancel()
-        self._set(self._minutes, 0.0)
 
     def _set(self, minutes: list[float], passed: float) -> None:
         if minutes:
@@ -172,5 +180,7 @@ class IdleClock:
             )
 
     async def _ring(self, minutes: list[float]) -> None:
+        # A timer that is kept would keep the session, and its agent, for ever.
+        self._engine.timers.pop(self._key, None)
         self._set(minutes[1:], minutes[0])
         await self._fire(minutes[0])

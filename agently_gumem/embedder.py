@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agently_gumem.blas import one_thread
-from agently_gumem.errors import ConfigError
+from agently_gumem.errors import ConfigError, EmbedderError
 from agently_gumem.text import make_safe
 
 Vector = NDArray[np.float32]
@@ -86,6 +86,7 @@ class Embedder:
 
         Raises:
             ConfigError: The function gives another number or length of vectors than asked for.
+            EmbedderError: The function fails, or gives what is no number.
         """
         wanted = [make_safe(t).strip() for t in texts]
         out = np.zeros((len(wanted), self.dimension), dtype=np.float32)
@@ -119,7 +120,10 @@ class Embedder:
         return [_unit(matrix[a:b].mean(axis=0)) for a, b in spans]
 
     def _call(self, texts: list[str]) -> NDArray[np.float32]:
-        matrix = np.asarray(self._function(texts), dtype=np.float32)
+        try:
+            matrix = np.asarray(self._function(texts), dtype=np.float32)
+        except Exception as error:  # an application's own function, or a service behind it
+            raise EmbedderError(f"embedder {self.name} failed: {type(error).__name__}") from error
         if matrix.ndim != 2 or matrix.shape[0] != len(texts):
             raise ConfigError(
                 f"embedder {self.name}: {len(texts)} texts gave an array of shape {matrix.shape}"
@@ -128,6 +132,8 @@ class Embedder:
             raise ConfigError(
                 f"embedder {self.name}: vectors of {matrix.shape[1]}, not {self._dimension}"
             )
+        if not np.isfinite(matrix).all():
+            raise EmbedderError(f"embedder {self.name} gave a vector that is no number")
         return matrix
 
 

@@ -81,6 +81,15 @@ class Engine:
         self._sizes: dict[tuple[str, str], int] = {}
         self._bytes = 0
 
+    def check(self) -> None:
+        """Refuse use after close.
+
+        Raises:
+            Closed: It was closed.
+        """
+        if self.closed:
+            raise Closed("this GUMem is closed: open a new one")
+
     @property
     def services(self) -> Services:
         """The services; the store is opened at first use.
@@ -88,8 +97,7 @@ class Engine:
         Raises:
             Closed: After `close`.
         """
-        if self.closed:
-            raise Closed("this GUMem is closed: open a new one")
+        self.check()
         if self._services is None:
             self._services = self._open()
         return self._services

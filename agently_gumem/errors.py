@@ -4,6 +4,7 @@ GUMemError
  ├── ConfigError        a parameter, record or template is wrong; the caller mends it
  ├── StoreError         Chroma refused or lost its data
  ├── EmbedderMismatch   the store was made by another embedder, dimension or schema
+ ├── EmbedderError      the embedding function failed on a text, or gave no usable vector
  ├── ModelError         the memory's own model request failed or gave no valid answer
  ├── NotFound           no record of that id for that user
  └── Closed             used after close, in a forked child, or on the worker's own thread
@@ -24,6 +25,10 @@ class StoreError(GUMemError):
 
 class EmbedderMismatch(StoreError):  # noqa: N818  # the name is the contract
     """The store was made with another embedder, dimension or schema version."""
+
+
+class EmbedderError(GUMemError):
+    """The embedding function failed on a text, or gave a vector that is no number."""
 
 
 class ModelError(GUMemError):

@@ -13,7 +13,7 @@ from agently_gumem.agent import ATTACHED, BOUND, AgentMemory, Existing, UserOf
 from agently_gumem.config import Limits, RecallConfig
 from agently_gumem.embedder import Embedder
 from agently_gumem.engine import Engine, checked_name, switched_off
-from agently_gumem.errors import ConfigError, GUMemError
+from agently_gumem.errors import ConfigError
 from agently_gumem.host import Host
 from agently_gumem.memo_schema import MemoSchema
 from agently_gumem.model import Model
@@ -136,6 +136,7 @@ class GUMem:
         Raises:
             ConfigError: `user_id` or `space` is no text, or empty.
         """
+        self._engine.check()
         return UserMemory(self._engine, user_id, space)
 
     def session(
@@ -220,6 +221,7 @@ class GUMem:
         Raises:
             ConfigError: A parameter is wrong, or the agent has a memory already.
         """
+        self._engine.check()
         if existing not in ("chain", "replace", "error"):
             raise ConfigError(f'existing={existing!r} is none of "chain", "replace", "error"')
         options = SessionOptions.make(
@@ -289,17 +291,18 @@ class GUMem:
         store = self._engine.services.store
         for user_id, space in await self.worker.thread(store.pending):
             done["users"] += 1
-            async with self._engine.use(user_id, space) as scope:
-                waiting = [m.id for m in scope.waiting() if not scope.is_open(m.session_id)]
-                try:
-                    job = Job(ids=frozenset(waiting), agent=self._engine.agent_of(user_id, space))
-                    report = await digest(scope, job)
-                except GUMemError as error:
-                    scope.troubles.note("sweep", error)
-                    done["failed"] += 1
-                else:
-                    done["messages"] += report.messages
+            try:
+                done["messages"] += await self._sweep_one(user_id, space)
+            except Exception as error:  # noqa: BLE001  # one user's fault holds up no other
+                self._engine.troubles.note("sweep", error)
+                done["failed"] += 1
         return done
+
+    async def _sweep_one(self, user_id: str, space: str) -> int:
+        async with self._engine.use(user_id, space) as scope:
+            waiting = (m.id for m in scope.waiting() if not scope.is_open(m.session_id))
+            agent = self._engine.agent_of(user_id, space)
+            return (await digest(scope, Job(ids=frozenset(waiting), agent=agent))).messages
 
     async def _flush(self, timeout: float | None = None) -> bool:
         """Wait for digests that are under way; tell whether all ended within `timeout` seconds."""

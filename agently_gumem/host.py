@@ -3,9 +3,11 @@
 Before each request a handler puts the question's own context into the prompt.
 """
 
+import asyncio
 import contextlib
 import functools
 import json
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -18,6 +20,9 @@ from agently_gumem.session import MemorySession
 from agently_gumem.turns import Request, SessionTurns
 
 SECTION = "CHAT SESSION MEMO"
+# Seconds that a question waits for what is recalled for it; then it is asked without.
+RECALL_WITHIN = 5.0
+_log = logging.getLogger("agently_gumem")
 Resolve = Callable[[str, Any], MemorySession | None]
 
 
@@ -46,6 +51,7 @@ class Host:
         self._set_input_keys = False
         self._wrappers: dict[str, Any] = {}
         self._active = False
+        self._warned = False
 
     # -- what is set and undone ------------------------------------------------------------------
 
@@ -74,7 +80,7 @@ class Host:
             self.agent.settings.delete("session.input_keys")
         for name, wrapper in self._wrappers.items():
             # Another wrapper around ours stays: ours is inert by then.
-            if vars(self.agent).get(name) is wrapper:
+            if getattr(self.agent, "__dict__", {}).get(name) is wrapper:
                 delattr(self.agent, name)
 
     def _watched(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -163,6 +169,9 @@ class Host:
     async def _prefix(self, prompt: Any, _settings: Any) -> None:
         """Put this question's own context into the prompt; awaited before each request."""
         session = self.agent.activated_session
+        if self._active and session is None and not self._warned:
+            self._warned = True
+            _log.warning("a turn without an active session is not remembered: activate_session()")
         if not self._active or session is None:
             return
         memory = self.memory_of(session)
@@ -184,7 +193,8 @@ class Host:
             window=session.context_window,
             session_settings=session.session_settings,
         )
-        context = await self._engine.worker.arun(memory.prepare, request)
+        work = self._engine.worker.arun(memory.prepare, request)
+        context = await asyncio.wait_for(work, RECALL_WITHIN)
         text = context.formatted_context
         if not ours and not await self._engine.worker.arun(memory.has_imported, session.memo):
             text = "\n\n".join(part for part in (_foreign(session.memo), text) if part)

@@ -152,6 +152,8 @@ _SUMMARIZE_OUTPUT = {
 }
 
 
+# Characters of a page or a speaker that a request shows.
+_NAME = 80
 _COMMON = frozenset({"instruct", "language"})
 # What each template is filled with.
 _VARIABLES: dict[str, frozenset[str]] = {
@@ -177,11 +179,11 @@ def _message_line(ref: str, message: Message, session: str) -> str:
         shown["day"] = message.timestamp.strftime("%A")
     shown["role"] = message.role
     if message.speaker:
-        shown["speaker"] = message.speaker
+        shown["speaker"] = message.speaker[:_NAME]
     if message.event_type != "message":
         shown["event"] = message.event_type
     if message.page:
-        shown["page"] = message.page
+        shown["page"] = message.page[:_NAME]
     shown["text"] = message.content
     return json_line(shown)
 

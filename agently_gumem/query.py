@@ -5,6 +5,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from agently_gumem.blas import one_thread
 from agently_gumem.config import RecallConfig
 from agently_gumem.recall.compose import compose
@@ -42,7 +44,9 @@ async def recall(scope: Scope, beside: Sequence[Scope], asked: Asked) -> MemoryC
     """
     if scope.paused:
         return MemoryContext(query=asked.text)
-    vector = (await scope.embed([asked.text]))[0]
+    (vector,) = await scope.embed_each([asked.text])
+    if vector is None:  # the words of the question still find something
+        vector = np.zeros(scope.index.dimension, np.float32)
     return await scope.services.worker.thread(_guarded, scope, beside, asked, vector)
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from agently_gumem.blas import one_thread
 from agently_gumem.config import Limits
 from agently_gumem.embedder import Embedder
+from agently_gumem.errors import EmbedderError, StoreError
 from agently_gumem.ids import Ids
 from agently_gumem.memo_schema import MemoSchema
 from agently_gumem.model import Model
@@ -149,6 +150,7 @@ class Scope:
                 rows = await thread(self.rows.load)
                 await thread(self._take, rows)
                 self._revision = revision
+                await self._embed_missing()
         return self
 
     def next_sequence(self) -> int:
@@ -222,6 +224,38 @@ class Scope:
         """Embed in the pool."""
         return await self.services.worker.thread(self.services.embedder.embed, list(texts))
 
+    async def _embed_missing(self) -> None:
+        """Embed what an embedder refused, or was down for, when it was stored."""
+        kept = (self.index.messages, self.index.facts, self.index.summaries, self.index.topics)
+        bare = [r for layer in kept for r in layer.values() if self.index.vector(r.id) is None]
+        bare = [r for r in bare if text_of(r).strip()]
+        if not bare:
+            return
+        vectors = await self.embed_each([text_of(record) for record in bare])
+        found = [(r, v) for r, v in zip(bare, vectors, strict=True) if _is_vector(v)]
+        if found:
+            await self.services.worker.thread(self.rows.write, [to_row(r, v) for r, v in found])
+            with self.guard:
+                self.index.put([r for r, _ in found], [v for _, v in found])
+
+    async def embed_each(self, texts: Sequence[str]) -> "list[NDArray[np.float32] | None]":
+        """Embed, and give None for a text that the embedder refuses.
+
+        What was said must be stored whatever the embedder makes of it: without a vector it is
+        found by its words, and it is embedded again at the next load.
+        """
+        try:
+            return list(await self.embed(texts))
+        except EmbedderError as error:
+            self.troubles.note("embedder", error)
+        out: list[NDArray[np.float32] | None] = []
+        for text in texts:
+            try:
+                out.append((await self.embed([text]))[0])
+            except EmbedderError:
+                out.append(None)  # noted above
+        return out
+
     async def _vectors(
         self, records: Sequence[Kept | MemoState]
     ) -> list[NDArray[np.float32] | None]:
@@ -238,7 +272,7 @@ class Scope:
             else:
                 fresh.append((place, text_of(record)))
         if fresh:
-            matrix = await self.embed([text for _, text in fresh])
+            matrix = await self.embed_each([text for _, text in fresh])
             for (place, _), vector in zip(fresh, matrix, strict=True):
                 out[place] = vector
         return out
@@ -250,11 +284,15 @@ class Scope:
         pairs: list[tuple[Kept, NDArray[np.float32] | None]] = []
         self.paused = False
         for row in rows:
-            record = from_row(row)
+            try:
+                record = from_row(row)
+            except StoreError as error:
+                self.troubles.note("row", error)  # the rest of the user is still of use
+                continue
             if isinstance(record, MemoState):
                 memo = record
             elif record is not None:
-                pairs.append((record, row.vector))
+                pairs.append((record, row.vector if _is_vector(row.vector) else None))
             else:
                 self._take_flag(row)
         pairs, self.left_out = _within(pairs, self.services.limits.index_records)
@@ -273,6 +311,11 @@ class Scope:
             self.marks.add(row.id)
         elif row.layer == "skip":
             self.passed_over.add(row.id)
+
+
+def _is_vector(vector: "NDArray[np.float32] | None") -> bool:
+    """Tell a vector from the zeros of a record whose text could not be embedded."""
+    return vector is not None and bool(vector.any())
 
 
 def _within(

@@ -130,7 +130,7 @@ class MemorySession(SessionTurns):
                 "last_digest": last.payload() if last is not None else None,
                 "next_attempt_in_turns": scope.backoff.turns_left,
                 "dropped": dict(scope.dropped),
-                "errors": dict(scope.troubles.counts),
+                "errors": dict(scope.troubles.counts + self._engine.troubles.counts),
                 "last_error": scope.troubles.last or self._engine.troubles.last,
                 "left_out_of_index": len(scope.left_out),
             }

@@ -81,9 +81,11 @@ def open_client(path: str | os.PathLike[str] | None, client: Any) -> Opened:
     if path is not None and client is not None:
         raise ConfigError("give path= or client=, not both")
     if client is not None:
+        if not hasattr(client, "get_settings"):
+            raise ConfigError(f"client={client!r} is no chromadb client, such as HttpClient(...)")
         api = str(getattr(client.get_settings(), "chroma_api_impl", ""))
         kind = "server" if "fastapi" in api else "embedded"
-        return Opened(client, kind, owned=False, key=f"client {id(client)}")
+        return Opened(client, kind, owned=False, key=_key_of(client))
     import chromadb  # 0.5 s and more: never at import of the package
 
     # Default settings: Chroma refuses a second client of a process that has others, and the
@@ -92,12 +94,19 @@ def open_client(path: str | os.PathLike[str] | None, client: Any) -> Opened:
         with _chroma("open a database in memory"):
             fresh = chromadb.EphemeralClient()
         return Opened(fresh, "memory", owned=True, key=uuid.uuid4().hex)
+    if not isinstance(path, str | os.PathLike):
+        raise ConfigError(f"path={path!r} is no path of a folder")
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"path={str(path)!r} is a file; a store is a folder")
     with _chroma(f"open {str(path)!r}"):
         opened = chromadb.PersistentClient(str(folder))
-        return Opened(opened, "embedded", owned=True, key=str(folder.resolve()))
+        return Opened(opened, "embedded", owned=True, key=_key_of(opened))
+
+
+def _key_of(client: Any) -> str:
+    """Name a client's database: Chroma shares one a folder among the clients of a process."""
+    return str(getattr(client, "_identifier", None) or f"client {id(client)}")
 
 
 _open_stores: defaultdict[str, "weakref.WeakSet[Store]"] = defaultdict(weakref.WeakSet)

@@ -1,5 +1,6 @@
 """When to digest: small frozen objects that look at a state and answer yes or no."""
 
+import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -186,6 +187,8 @@ def as_trigger(when: TriggerFunction) -> Trigger:
     """
     if isinstance(when, Trigger):
         return when
+    if inspect.iscoroutinefunction(when):
+        raise ConfigError(f"when={when!r} is async: a trigger answers at once, without await")
     if callable(when) and not isinstance(when, type):
         return Function(when)
     raise ConfigError(f"when= takes a trigger or a function of a TriggerState, not {when!r}")

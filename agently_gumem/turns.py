@@ -245,6 +245,7 @@ class SessionTurns:
         if self.ended or not self.active:
             return
         self.ended = True
+        self._clock.stop()
         async with self._use() as scope:
             await self._journal_now(scope)
             await self._decide(scope, ended=True)
@@ -335,13 +336,15 @@ class SessionTurns:
 
     async def _measured(self, window: Sequence[Any]) -> Measured:
         count = self._engine.services.count_tokens
-        return await self.worker.thread(measure, list(window), count)
+        return await self.worker.callback(measure, list(window), count)
 
     async def _asked(self, state: TriggerState) -> bool:
         """Ask the trigger in the pool: a function of the application never runs on our loop."""
         try:
-            return await self.worker.thread(self.options.when, state)
+            return await self.worker.callback(self.options.when, state)
         except Exception as error:  # noqa: BLE001  # the application's own function
+            # A TriggerState holds no text of the user, so what the function says of it can be told.
+            _log.warning("the trigger of session %s raised: %r", self.session_id, error)
             await self.failed("trigger", error)
             return False
 

@@ -32,6 +32,9 @@ class Worker:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._pool = concurrent.futures.ThreadPoolExecutor(threads, thread_name_prefix="gumem")
+        self._callbacks = concurrent.futures.ThreadPoolExecutor(
+            2 * threads, thread_name_prefix="gumem-callback"
+        )
         self._pid = os.getpid()
         self._closed = False
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -82,7 +85,10 @@ class Worker:
         """
         if self.here():
             raise Closed("a blocking call on the memory's own thread: use the async_ form there")
-        return self.submit(fn, *args, **kwargs).result()
+        try:
+            return self.submit(fn, *args, **kwargs).result()
+        except concurrent.futures.CancelledError as error:
+            raise Closed("this GUMem was closed during the call") from error
 
     async def arun(
         self, fn: Callable[P, Coroutine[Any, Any, R]], *args: P.args, **kwargs: P.kwargs
@@ -90,12 +96,23 @@ class Worker:
         """Run it and await, from any loop; cancelling the caller does not cancel it."""
         if self.here():
             return await fn(*args, **kwargs)
-        return await asyncio.shield(asyncio.wrap_future(self.submit(fn, *args, **kwargs)))
+        future = self.submit(fn, *args, **kwargs)
+        try:
+            return await asyncio.shield(asyncio.wrap_future(future))
+        except asyncio.CancelledError as error:
+            if not future.cancelled():
+                raise  # the caller itself was cancelled
+            raise Closed("this GUMem was closed during the call") from error
 
     async def thread(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run what blocks in the pool; only from the worker's loop."""
         call = functools.partial(fn, *args, **kwargs)
         return await asyncio.get_running_loop().run_in_executor(self._pool, call)
+
+    async def callback(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run a function of the application, in threads of their own: one that blocks is alone."""
+        call = functools.partial(fn, *args, **kwargs)
+        return await asyncio.get_running_loop().run_in_executor(self._callbacks, call)
 
     def spawn(self, coro: Coroutine[Any, Any, R]) -> "asyncio.Task[R]":
         """Start a task that is kept alive until it ends; only from the worker's loop."""
@@ -122,6 +139,7 @@ class Worker:
             if not thread.is_alive():
                 loop.close()
         self._pool.shutdown(wait=False, cancel_futures=True)
+        self._callbacks.shutdown(wait=False, cancel_futures=True)
 
     async def _cancel_all(self) -> None:
         rest = [t for t in asyncio.all_tasks() if t is not asyncio.current_task()]

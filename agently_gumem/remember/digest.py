@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from agently_gumem.errors import ModelError
+from agently_gumem.errors import ModelError, StoreError
 from agently_gumem.prompts import MemoAnswer, MemoPatch
 from agently_gumem.recall.nominate import same_topic
 from agently_gumem.records import Fact, MemoState, Message, Summary, Topic, now
@@ -179,14 +179,19 @@ async def _digest_batch(
     )
     try:
         found = await extract(scope, shown, agent)
-    except ModelError as error:
+        # Another writer may have changed what is known while the model was asked.
+        await scope.ready()
+        if scope.paused:
+            return  # turned off meanwhile: nothing of it is kept
+        done = await _reconciled(scope, found)
+        records = _with_topics(scope, done, await _topics(scope, done))
+        memo = await scope.services.worker.thread(_memo, scope, found, done, records)
+    except StoreError:
+        raise
+    except Exception as error:
+        # Whatever an answer breaks, its messages must not be asked about for ever.
         await _count_attempt(scope, batch, error)
         raise
-    if scope.paused:
-        return  # turned off while the model was asked: nothing of it is kept
-    done = await _reconciled(scope, found)
-    records = _with_topics(scope, done, await _topics(scope, done))
-    memo = await scope.services.worker.thread(_memo, scope, found, done, records)
     processed = [m.model_copy(update={"status": "processed"}) for m in batch]
     stale = _stale_summaries(scope, done.superseded)
     changed = [memo.state] if memo.state != scope.memo else []
@@ -200,9 +205,9 @@ async def _digest_batch(
     scope.dropped += dropped
 
 
-async def _count_attempt(scope: Scope, batch: Sequence[Message], error: ModelError) -> None:
+async def _count_attempt(scope: Scope, batch: Sequence[Message], error: Exception) -> None:
     """Count a digest that the model answered in vain; an outage is not the messages' fault."""
-    if not error.answered:
+    if isinstance(error, ModelError) and not error.answered:
         return
     most = scope.services.limits.max_attempts
     counted = [

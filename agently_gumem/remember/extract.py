@@ -22,6 +22,9 @@ from agently_gumem.text import fold
 
 # A Fact is one sentence; what is longer is a copied text, and would fill later requests.
 LONGEST_FACT = 500
+LONGEST_NAME = 60
+# An item that cites more explains nothing, and once superseded would hide them all.
+MOST_SOURCES = 8
 _SELF = frozenset({"", "user", "the user", "用户", "me", "i", "我"})
 # A guess is never as sure as a statement (spec: "mark it as low-confidence").
 _GUESS = 0.45
@@ -77,54 +80,96 @@ async def _propose(
     answer: ExtractAnswer,
 ) -> Extracted:
     """Turn drafts into proposals; what its sources do not hold is dropped and counted."""
-    out = Extracted([], answer, candidates)
     drafts = [d.model_copy(update={"ref": d.ref or f"f{i}"}) for i, d in enumerate(answer.facts, 1)]
-    vectors = await scope.embed([d.content for d in drafts])
-    taken: Counter[str] = Counter()
-    speakers = {m.speaker for m in refs.values() if m.speaker}
-    for draft, vector in zip(drafts, vectors, strict=True):
-        sources = [refs[r] for r in dict.fromkeys(draft.sources) if r in refs]
-        reason = _refusal(scope, draft, sources, vector, speakers, taken)
-        if reason:
-            out.dropped[reason] += 1
-            continue
-        taken.update(m.id for m in sources)
-        out.proposals.append(
-            Proposal(draft.ref, _fact(scope, draft, sources), draft.same_as, tuple(draft.replaces))
-        )
-        for name, candidate in candidates.items():
-            out.similarity[(draft.ref, name)] = float(vector @ _vector(scope, candidate.id))
-    return out
+    vectors = await scope.embed_each([d.content for d in drafts])
+    known = [*(m.id for m in refs.values()), *(f.id for f in candidates.values())]
+    held = {record_id: _vector(scope, record_id) for record_id in known}
+    work = _Judge(scope, refs, candidates, held)
+    # In the pool: a long answer must not hold up the users beside this one.
+    return await scope.services.worker.thread(work.judge, answer, drafts, vectors)
 
 
 def _vector(scope: Scope, record_id: str) -> NDArray[np.float32]:
-    """Return the vector of a record of the index; zeros where it has left it meanwhile."""
+    """Return the vector of a record of the index; zeros where it has none."""
     held = scope.index.vector(record_id)
-    return held if held is not None else np.zeros(scope.index.dimension, np.float32)
+    return held.astype(np.float32) if held is not None else np.zeros(scope.index.dimension, "f4")
 
 
-def _refusal(
-    scope: Scope,
-    draft: FactDraft,
-    sources: Sequence[Message],
-    vector: Any,
-    speakers: set[str],
-    taken: Counter[str],
-) -> str:
-    """Say why a draft is no Fact; empty where it is one."""
-    if len(sources) < len(set(draft.sources)):
-        return "reference"
-    if len(draft.content) > LONGEST_FACT:
+@dataclass
+class _Judge:
+    """Holds the drafts of one answer to their sources; reads nothing that changes meanwhile."""
+
+    scope: Scope
+    refs: Mapping[str, Message]
+    candidates: Mapping[str, Fact]
+    vectors: Mapping[str, NDArray[np.float32]]
+    taken: Counter[str] = field(default_factory=Counter[str])
+
+    def judge(
+        self,
+        answer: ExtractAnswer,
+        drafts: Sequence[FactDraft],
+        vectors: Sequence[NDArray[np.float32] | None],
+    ) -> Extracted:
+        """Sort drafts into proposals and what is dropped."""
+        out = Extracted([], answer, self.candidates)
+        for draft, maybe in zip(drafts, vectors, strict=True):
+            vector = maybe if maybe is not None else np.zeros(self.scope.index.dimension, "f4")
+            sources = self._sources(draft, vector)
+            reason = self._refusal(draft, sources, vector)
+            if reason:
+                out.dropped[reason] += 1
+                continue
+            self.taken.update(m.id for m in sources)
+            fact = _fact(self.scope, draft, sources)
+            out.proposals.append(Proposal(draft.ref, fact, draft.same_as, tuple(draft.replaces)))
+            for name, candidate in self.candidates.items():
+                near = float(vector @ self.vectors[candidate.id])
+                out.similarity[(draft.ref, name)] = near
+        return out
+
+    def _sources(self, draft: FactDraft, vector: NDArray[np.float32]) -> list[Message]:
+        """Read the references; of a Fact that cites everything only the nearest messages count."""
+        sources = [self.refs[r] for r in dict.fromkeys(draft.sources) if r in self.refs]
+        if len(sources) <= MOST_SOURCES:
+            return sources
+        near = sorted(sources, key=lambda m: -float(vector @ self.vectors[m.id]))[:MOST_SOURCES]
+        return sorted(near, key=lambda m: m.sequence)
+
+    def _refusal(
+        self, draft: FactDraft, sources: Sequence[Message], vector: NDArray[np.float32]
+    ) -> str:
+        """Say why a draft is no Fact; empty where it is one."""
+        if not sources or any(ref not in self.refs for ref in draft.sources):
+            return "reference"
+        if shape := _shape(draft.content):
+            return shape
+        limit = self.scope.services.limits.facts_per_message
+        if all(self.taken[m.id] >= limit for m in sources):
+            return "too_many"
+        verdict = ground_fact(
+            draft.content,
+            sources,
+            speakers={m.speaker for m in self.refs.values() if m.speaker},
+            entities=draft.entities,
+            similarity=max(float(vector @ self.vectors[m.id]) for m in sources),
+        )
+        return "" if verdict.ok else verdict.reason
+
+
+def _shape(content: str) -> str:
+    """Say why a text is no Fact whatever its sources hold."""
+    if not content.strip():
+        return "malformed"
+    if len(content) > LONGEST_FACT:
         return "too_long"
-    if any(mark in draft.content for mark in PLACEHOLDERS):
-        return "redacted"
-    if all(taken[m.id] >= scope.services.limits.facts_per_message for m in sources):
-        return "too_many"
-    near = max(float(vector @ _vector(scope, m.id)) for m in sources)
-    verdict = ground_fact(
-        draft.content, sources, speakers=speakers, entities=draft.entities, similarity=near
-    )
-    return "" if verdict.ok else verdict.reason
+    return "redacted" if any(mark in content for mark in PLACEHOLDERS) else ""
+
+
+def short(names: Sequence[str], most: int = 12) -> list[str]:
+    """Keep names that are names: a few, and none of a paragraph's length."""
+    kept = [name.strip()[:LONGEST_NAME] for name in names]
+    return [name for name in dict.fromkeys(kept) if name][:most]
 
 
 def _fact(scope: Scope, draft: FactDraft, sources: Sequence[Message]) -> Fact:
@@ -144,9 +189,9 @@ def _fact(scope: Scope, draft: FactDraft, sources: Sequence[Message]) -> Fact:
         subject=subject,
         content=content,
         kind=cast("Kind", draft.kind if draft.kind in get_args(Kind) else "fact"),
-        topic=draft.topic.strip(),
-        entities=[e for e in dict.fromkeys(draft.entities) if e],
-        labels=[e for e in dict.fromkeys(draft.labels) if e],
+        topic=draft.topic.strip()[:LONGEST_NAME],
+        entities=short(draft.entities),
+        labels=short(draft.labels),
         source_message_ids=[m.id for m in sources],
         certainty=certainty,
         confidence=min(confidence, _GUESS) if certainty == "inferred" else confidence,
@@ -175,8 +220,9 @@ def _subject(name: str, sources: Sequence[Message]) -> str:
     if fold(name) in _SELF:
         speakers = {m.speaker for m in sources if m.speaker}
         return speakers.pop() if len(speakers) == 1 else "user"
+    name = name.strip()[:LONGEST_NAME]
     told = any(fold(name) in fold(f"{m.speaker} {m.content}") for m in sources)
-    return name.strip() if told else "user"
+    return name if told else "user"
 
 
 def _time_range(draft: FactDraft, sources: Sequence[Message]) -> TimeRange | None:

@@ -4,10 +4,13 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
+from pydantic_core import PydanticSerializationError
+
+from agently_gumem.errors import ConfigError
 from agently_gumem.records import Message, now
 from agently_gumem.remember.align import Aligned, Mirror, Said, StoredForm, align, left_out, said
 from agently_gumem.remember.select import is_noise
-from agently_gumem.rows import flag_row
+from agently_gumem.rows import flag_row, from_row
 from agently_gumem.scope import Scope
 
 IMPORTED_MEMO = "imported_memo"
@@ -42,16 +45,19 @@ async def journal(
         head = history[:-1] if history and history[-1].role == "user" else history
         gone = left_out(head)
         blank = {i for i, m in enumerate(head) if _is_no_turn(m)}
-        stored, form = _stored(scope, session_id), _form(scope)
-        aligned = align(mirror, head, stored, gone | blank, form)
+        stored, form = await _all_stored(scope, session_id, mirror, head), _form(scope)
+        thread = scope.services.worker.thread
+        aligned = await thread(align, mirror, head, stored, gone | blank, form)
         await _retract(scope, aligned, gone)
         if scope.paused:
             await pass_over(scope, head, aligned.start)
             new: dict[int, Message] = {}
         else:
             if not aligned.extends:
-                gone = gone | _known_to_skip(form, mirror, head, aligned.start)
-            new = _messages(scope, session_id, mirror, head, aligned, gone)
+                gone |= await thread(_known_to_skip, form, mirror, head, aligned.start)
+            # In the pool: looking for secrets in a long text takes its time.
+            before = next((i for i, _ in reversed(_stored(scope, session_id))), "")
+            new = await thread(_messages, scope, session_id, mirror, head, aligned, gone, before)
             if new:
                 await scope.write(list(new.values()))
         ids = [*aligned.ids, *([None] * (len(head) - aligned.start))]
@@ -107,12 +113,16 @@ async def add(scope: Scope, session_id: str, messages: Sequence[Message]) -> lis
         placed: list[Message] = []
         times: dict[str, int] = {}
         call = Mirror().nonce
+        own: dict[str, Message] = {}
+        thread = scope.services.worker.thread
         for message in messages:
             if is_noise(message.event_type, message.content):
                 scope.dropped["noise"] += 1
                 continue
-            stored = _placed(scope, session_id, message, call, times)
-            placed.append(scope.index.messages.get(stored.id, stored))
+            stored = await thread(_placed, scope, session_id, message, call, times)
+            _check(scope, stored)
+            known_before = scope.index.messages.get(stored.id)
+            placed.append(known_before or own.setdefault(stored.id, stored))
         known = scope.index.messages.keys() | scope.left_out
         fresh = [m for m in placed if m.id not in known]
         if fresh:
@@ -148,6 +158,21 @@ def _placed(
     )
 
 
+def _check(scope: Scope, message: Message) -> None:
+    """Refuse a message that could not be stored as itself.
+
+    Raises:
+        ConfigError: Its id is that of another record, or its metadata is no plain data.
+    """
+    held = scope.index.get(message.id)
+    if held is not None and not isinstance(held, Message):
+        raise ConfigError(f"the id {message.id!r} is that of a {type(held).__name__}")
+    try:
+        message.model_dump_json()
+    except (PydanticSerializationError, UnicodeEncodeError) as error:
+        raise ConfigError("metadata takes plain data: texts, numbers, lists, dicts") from error
+
+
 def _selected(scope: Scope, value: Any) -> Any:
     """Take out of nested data what must not be kept; numbers are the application's own."""
     if isinstance(value, str):
@@ -161,6 +186,20 @@ def _selected(scope: Scope, value: Any) -> Any:
 
 def _stored(scope: Scope, session_id: str) -> list[tuple[str, Said]]:
     return [(m.id, Said(m.role, m.content)) for m in scope.messages_of(session_id)]
+
+
+async def _all_stored(
+    scope: Scope, session_id: str, mirror: Mirror, head: Sequence[Said]
+) -> list[tuple[str, Said]]:
+    """List what is stored of a session, also past what the index of a large user holds."""
+    seen = mirror.seen
+    if not scope.left_out or (seen is not None and list(head[: len(seen)]) == seen):
+        return _stored(scope, session_id)
+    rows = await scope.services.worker.thread(scope.rows.load)
+    records = [from_row(row) for row in rows if row.layer == "message"]
+    held = [r for r in records if isinstance(r, Message) and r.session_id == session_id]
+    held.sort(key=lambda m: m.sequence)
+    return [(m.id, Said(m.role, m.content)) for m in held]
 
 
 def _form(scope: Scope) -> StoredForm:
@@ -232,13 +271,13 @@ def _messages(
     head: Sequence[Said],
     aligned: Aligned,
     gone: set[int],
+    before: str,
 ) -> dict[int, Message]:
     """Make the new messages, each chained to the one stored before it.
 
     To that and not to the one before it in the history: after a reset or a rollback the same words
     are said anew.
     """
-    before = next((i for i, _ in reversed(_stored(scope, session_id))), "")
     new: dict[int, Message] = {}
     for place in range(aligned.start, len(head)):
         message = head[place]

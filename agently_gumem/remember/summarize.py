@@ -8,7 +8,7 @@ from typing import Any, cast
 from agently_gumem.errors import ModelError
 from agently_gumem.prompts import SameTopic, SummarizeAnswer, SummaryDraft, TopicFacts
 from agently_gumem.records import EventTime, Fact, Summary, Topic, now
-from agently_gumem.remember.extract import unit
+from agently_gumem.remember.extract import short, unit
 from agently_gumem.remember.ground import holds
 from agently_gumem.rows import Kept
 from agently_gumem.scope import Scope
@@ -16,6 +16,10 @@ from agently_gumem.text import fold, words
 
 FACTS_A_TOPIC = 40
 TOPICS_A_REQUEST = 5
+LONGEST_SUMMARY = 1_500
+# Of a summary's content words, those that its facts hold: joining words and paraphrase make up the
+# rest; a text about something else shares next to none.
+SHARED = 0.3
 # Cosine of two topic names, bundled encoder: "running shoes" and "jogging shoes" .83, "跑鞋" .6 to
 # .8, unrelated names below .4.
 RELATED_TOPICS = 0.45
@@ -119,7 +123,7 @@ def _records(
         facts = [refs[r] for r in dict.fromkeys(draft.facts) if r in refs and refs[r].id in own]
         if entry is None or not facts:
             scope.dropped["summary_reference"] += 1
-        elif not holds(draft.content, [f.content for f in facts]).ok:
+        elif not _tells(draft.content, [f.content for f in facts]):
             scope.dropped["summary_ungrounded"] += 1
         else:
             made.append(_summary(scope, entry, draft, facts))
@@ -129,6 +133,14 @@ def _records(
                 records.append(entry.previous.model_copy(update=retired))
             by_name.pop(fold(draft.topic))
     return made, records
+
+
+def _tells(content: str, facts: Sequence[str]) -> bool:
+    """Tell whether a text is a summary of these: their specifics, and mostly their words."""
+    if len(content) > LONGEST_SUMMARY or not holds(content, facts).ok:
+        return False
+    terms, known = set(words(content)), {term for fact in facts for term in words(fact)}
+    return len(terms & known) >= SHARED * len(terms)
 
 
 def _summary(scope: Scope, entry: Due, draft: SummaryDraft, facts: Sequence[Fact]) -> Summary:
@@ -147,8 +159,8 @@ def _summary(scope: Scope, entry: Due, draft: SummaryDraft, facts: Sequence[Fact
         source_facts=ids,
         confidence=min(unit(draft.confidence), *(f.confidence for f in facts)),
         time=EventTime(event_start=min(times, default=None), event_end=max(times, default=None)),
-        labels=[x for x in dict.fromkeys(draft.labels) if x],
-        entities=[x for x in dict.fromkeys(draft.entities) if x],
+        labels=short(draft.labels),
+        entities=short(draft.entities),
         evidence=[{"layer": "fact", "id": f.id} for f in facts]
         + [
             {"layer": "action", "id": m.id, "event_type": m.event_type}
