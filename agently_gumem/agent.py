@@ -17,6 +17,7 @@ Existing = Literal["chain", "replace", "error"]
 UserOf = str | Callable[[str], str]
 # Where Agently keeps an agent's own analysis handler; there is no public way to read it.
 _AGENT_HANDLER = "_SessionExtension__session_analysis_handler"
+_OF_AN_AGENT = ("sessions", "extension_handlers", "activate_session")
 ATTACHED = "_gumem_attached"
 BOUND = "_gumem_host"
 
@@ -24,7 +25,8 @@ BOUND = "_gumem_host"
 class AgentMemory:
     """The memory of an agent's sessions; made by `GUMem.attach`.
 
-    Besides its own methods it has those of MemorySession, for the active session.
+    Besides its own methods it has those of MemorySession, for the active session. What Agently
+    answers while no session is active is not remembered.
     """
 
     def __init__(
@@ -84,28 +86,31 @@ class AgentMemory:
             memory.detach()
 
     def status(self) -> dict[str, Any]:
-        """Say how memory stands on this agent; never a user's text."""
-        told: dict[str, Any] = {
-            "attached": getattr(self._agent, ATTACHED, None) is self,
-            "overlapping": self._host.overlapping(),
-            "refused_sessions": dict(self._refused),
-        }
-        active = self._agent.activated_session
-        key = self._host.key_of(active) if active is not None else None
-        memory = self._resolve(key, active) if key is not None else None
-        return {**told, **(memory.status() if memory is not None else {})}
+        """Say how memory stands on this agent; never a user's text.
+
+        With an active session this holds all of `MemorySession.status`. Without one, `session_id`
+        is None and `active` False; the counts are then those of the user's `UserMemory.status`,
+        over all sessions, and are there only where `user_id` is a text.
+        """
+        told, of = self._standing()
+        return {**told, **(of.status() if of is not None else {})}
+
+    async def async_status(self) -> dict[str, Any]:
+        """Await `status`."""
+        told, of = self._standing()
+        return {**told, **(await of.async_status() if of is not None else {})}
 
     # -- the active session's own methods --------------------------------------------------------
 
     @property
     def user(self) -> UserMemory:
-        """The user of the active session."""
-        return self.session().user
+        """The user of the agent; where `user_id` is a function, of the active session."""
+        return self._one_user() or self.session().user
 
     @property
     def memo(self) -> dict[str, Any]:
-        """The memo of the active session's user."""
-        return self.session().memo
+        """The memo of that user."""
+        return self.user.memo
 
     def mark_stage(self, name: str, **options: Any) -> bool:
         """Mark a stage of the active session as ended; see `MemorySession.mark_stage`."""
@@ -132,12 +137,16 @@ class AgentMemory:
         return await self.session().async_digest(retry_failed=retry_failed)
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Wait for the active session's digests; see `MemorySession.flush`."""
-        return self.session().flush(timeout)
+        """Wait for the active session's digests; see `MemorySession.flush`.
+
+        Raises:
+            NotFound: No session is active; `GUMem.flush` waits for those of all sessions.
+        """
+        return self._flushed().flush(timeout)
 
     async def async_flush(self, timeout: float | None = None) -> bool:
         """Await `flush`."""
-        return await self.session().async_flush(timeout)
+        return await self._flushed().async_flush(timeout)
 
     def recall(self, query: str, **config: Any) -> MemoryContext:
         """Recall for the active session; see `MemorySession.recall`."""
@@ -153,8 +162,42 @@ class AgentMemory:
 
     # -- inside ----------------------------------------------------------------------------------
 
+    def _one_user(self) -> UserMemory | None:
+        """Return the user of all sessions; None where a function tells it for each."""
+        if callable(self._user_id):
+            return None
+        return UserMemory(self._engine, self._user_id, self._space)
+
+    def _flushed(self) -> MemorySession:
+        if self._agent.activated_session is None:
+            raise NotFound(
+                "no session is active: gumem.flush() waits for the digests of all sessions"
+            )
+        return self.session()
+
+    def _standing(self) -> tuple[dict[str, Any], MemorySession | UserMemory | None]:
+        """Say how the agent stands, and whose status says the rest."""
+        active = self._agent.activated_session
+        key = self._host.key_of(active) if active is not None else None
+        memory = self._resolve(key, active) if key is not None else None
+        told: dict[str, Any] = {
+            "attached": getattr(self._agent, ATTACHED, None) is self,
+            "overlapping": self._host.overlapping(),
+            "refused_sessions": dict(self._refused),
+            "active": False,
+            "user_id": None if callable(self._user_id) else self._user_id,
+            "space": self._space,
+            "session_id": None,
+        }
+        return told, memory or (None if self._engine.closed else self._one_user())
+
     def _attach(self) -> None:
         agent = self._agent
+        if not all(hasattr(agent, name) for name in _OF_AN_AGENT):
+            raise ConfigError(
+                "attach takes an agent made by Agently.create_agent(), not one of type "
+                f"{type(agent).__name__}"
+            )
         if getattr(agent, ATTACHED, None) is not None:
             raise ConfigError("this agent has a memory already: detach() it before another attach")
         if getattr(agent, BOUND, None) is not None:

@@ -92,7 +92,9 @@ class Digests:
         if task is None or task.done() or task is self._waited or not self._wait_at_most:
             return
         self._waited = task
-        await asyncio.wait({task}, timeout=self._wait_at_most)
+        done, _ = await asyncio.wait({task}, timeout=self._wait_at_most)
+        if done:
+            await self._engine.told(self._wait_at_most)
 
     async def flush(self, timeout: float | None) -> bool:
         """Wait until none is under way; tell whether that is so within `timeout` seconds."""
@@ -100,10 +102,10 @@ class Digests:
         endings = {asyncio.wrap_future(f) for f in list(self._engine.endings)}
         if endings and (await asyncio.wait(endings, timeout=timeout))[1]:
             return False
-        if self._task is None or self._task.done():
-            return True
-        done, _ = await asyncio.wait({self._task}, timeout=timeout)
-        return bool(done)
+        if self.running and self._task is not None:
+            await asyncio.wait({self._task}, timeout=timeout)
+        await self._engine.told()
+        return not self.running
 
     def _spawn(self, scope: Scope, job: Job) -> "asyncio.Task[DigestReport]":
         scope.in_use += 1
@@ -128,16 +130,12 @@ class Digests:
             _log.warning("digest failed (%s), its messages wait", self.last.error)
             _log.debug("digest failed", exc_info=error)
             told = {"session_id": self._session_id, "error": self.last.error}
-            self._tell("digest_failed", told, warning=True)
+            self._engine.tell_beside("digest_failed", told, warning=True)
             return self.last
         scope.backoff.succeeded()
         self.last = report
-        self._tell("digested", {"session_id": self._session_id, **report.payload()})
+        self._engine.tell_beside("digested", {"session_id": self._session_id, **report.payload()})
         return report
-
-    def _tell(self, kind: str, payload: dict[str, Any], *, warning: bool = False) -> None:
-        """Emit beside the digest: a hook may itself wait for digests to end."""
-        self._engine.worker.spawn(self._engine.tell(kind, payload, warning=warning))
 
 
 class IdleClock:

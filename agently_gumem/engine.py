@@ -17,6 +17,8 @@ from agently_gumem.model import Usage
 from agently_gumem.scope import Scope, Services, Troubles
 from agently_gumem.worker import Worker
 
+# Seconds that `flush` waits for hooks of events.
+HOOKS_WITHIN = 2.0
 _OFF = frozenset({"1", "true", "yes", "on"})
 
 
@@ -70,6 +72,7 @@ class Engine:
         self.timers: dict[tuple[str, str, str], asyncio.TimerHandle] = {}
         self.digests: set[asyncio.Task[Any]] = set()
         self.endings: set[concurrent.futures.Future[Any]] = set()
+        self._tells: set[asyncio.Task[None]] = set()
         self.troubles = Troubles()
         self.closed = False
         self._open = open_services
@@ -168,10 +171,25 @@ class Engine:
 
     async def tell(self, kind: str, payload: dict[str, Any], *, warning: bool = False) -> None:
         """Emit an event; hooks of the application never run on the worker's loop."""
-        if self.worker.here():
-            await self.worker.thread(asyncio.run, emit(kind, payload, warning=warning))
-        else:
+        if not self.worker.here():
             await emit(kind, payload, warning=warning)
+            return
+
+        def emit_there() -> None:
+            asyncio.run(emit(kind, payload, warning=warning))
+
+        await self.worker.callback(emit_there)
+
+    def tell_beside(self, kind: str, payload: dict[str, Any], *, warning: bool = False) -> None:
+        """Emit an event beside what goes on: a hook may itself wait for that to end."""
+        task = self.worker.spawn(self.tell(kind, payload, warning=warning))
+        self._tells.add(task)
+        task.add_done_callback(self._tells.discard)
+
+    async def told(self, within: float = HOOKS_WITHIN) -> None:
+        """Wait until events are delivered; not for ever, since a hook may be who waits."""
+        if self._tells:
+            await asyncio.wait(set(self._tells), timeout=within)
 
     def shut(self) -> None:
         """Close the store and end the worker; nothing may be under way any more."""

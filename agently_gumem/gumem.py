@@ -317,6 +317,7 @@ class GUMem:
             waiting: set[Any] = {*engine.digests, *endings}
             if waiting:
                 await asyncio.wait(waiting, timeout=rest, return_when=asyncio.FIRST_COMPLETED)
+        await engine.told()
         return True
 
     async def _finish(self, timeout: float) -> None:

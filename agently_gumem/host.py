@@ -21,7 +21,7 @@ from agently_gumem.turns import Request, SessionTurns
 
 SECTION = "CHAT SESSION MEMO"
 # Seconds that a question waits for what is recalled for it; then it is asked without.
-RECALL_WITHIN = 5.0
+RECALL_WITHIN = 20.0
 _log = logging.getLogger("agently_gumem")
 Resolve = Callable[[str, Any], MemorySession | None]
 

@@ -150,7 +150,7 @@ class Scope:
                 rows = await thread(self.rows.load)
                 await thread(self._take, rows)
                 self._revision = revision
-                await self._embed_missing()
+                await self._embed_bare()
         return self
 
     def next_sequence(self) -> int:
@@ -224,8 +224,12 @@ class Scope:
         """Embed in the pool."""
         return await self.services.worker.thread(self.services.embedder.embed, list(texts))
 
-    async def _embed_missing(self) -> None:
+    async def embed_missing(self) -> None:
         """Embed what an embedder refused, or was down for, when it was stored."""
+        async with self._order:
+            await self._embed_bare()
+
+    async def _embed_bare(self) -> None:
         kept = (self.index.messages, self.index.facts, self.index.summaries, self.index.topics)
         bare = [r for layer in kept for r in layer.values() if self.index.vector(r.id) is None]
         bare = [r for r in bare if text_of(r).strip()]

@@ -1,9 +1,9 @@
 """One user's memory, for code that has no Agently session at hand."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol, TypeVar, cast, get_args
 
 from agently_gumem.config import RecallConfig
 from agently_gumem.engine import Engine, checked_name, switched_off
@@ -12,13 +12,18 @@ from agently_gumem.query import Asked, recall
 from agently_gumem.records import (
     Action,
     Fact,
+    Kind,
     MemoryContext,
     Message,
+    Record,
+    Status,
     Summary,
     Topic,
+    Validity,
     as_record,
     aware,
 )
+from agently_gumem.records._base import named
 from agently_gumem.remember import journal
 from agently_gumem.remember.digest import DigestReport, Job, digest, rebuild_memo
 from agently_gumem.text import fold
@@ -27,6 +32,16 @@ from agently_gumem.worker import Worker, awaitable, blocking
 RecordLike = Message | Mapping[str, Any]
 ActionLike = Action | Mapping[str, Any]
 ConfigLike = RecallConfig | Mapping[str, Any] | None
+R = TypeVar("R", bound=Record)
+
+
+class HasId(Protocol):
+    """A record, whatever its layer."""
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        ...
 
 
 class UserMemory:
@@ -71,8 +86,7 @@ class UserMemory:
             ModelError: With `digest`: the messages are stored, the digest failed.
         """
         session_id = checked_name(session_id, "session_id")
-        given = [messages] if isinstance(messages, Message | Mapping) else list(messages)
-        records = [as_record(Message, m, "add_messages") for m in given]
+        records = _listed(Message, messages, "add_messages")
         if switched_off():
             return []
         async with self._engine.use(self.user_id, self.space) as scope:
@@ -104,14 +118,17 @@ class UserMemory:
             StoreError: Nothing was stored.
             ModelError: With `digest`: the actions are stored, the digest failed.
         """
-        given = [actions] if isinstance(actions, Action | Mapping) else list(actions)
-        records = [_message_of(as_record(Action, a, "add_actions")) for a in given]
+        records = [_message_of(action) for action in _listed(Action, actions, "add_actions")]
         return await self._add_messages(records, session_id, digest=digest)
 
     # -- reading -------------------------------------------------------------------------------
 
     async def _query(
-        self, text: str, session_id: str | None = None, recall_config: ConfigLike = None
+        self,
+        text: str,
+        session_id: str | None = None,
+        recall_config: ConfigLike = None,
+        **config: Any,
     ) -> MemoryContext:
         """Recall what a question needs; no model is asked.
 
@@ -119,15 +136,19 @@ class UserMemory:
             text: The question.
             session_id: The session that asks, for its recent messages.
             recall_config: Over the GUMem's own.
+            config: Fields of RecallConfig, over both.
 
         Returns:
             The context; `formatted_context` is empty where nothing is known.
 
         Raises:
-            ConfigError: A field of `recall_config` is unknown or wrong.
+            ConfigError: A field of RecallConfig is unknown or wrong.
             StoreError: The store can't be read.
         """
-        return await self.recall(Asked(text, self.config(recall_config), session_id))
+        laid = self.config(recall_config)
+        if config:
+            laid = as_record(RecallConfig, {**laid.model_dump(), **config}, "query")
+        return await self.recall(Asked(text, laid, session_id))
 
     async def recall(self, asked: Asked) -> MemoryContext:
         """Recall on the worker's loop; `query` is the form for callers."""
@@ -171,7 +192,13 @@ class UserMemory:
         since: datetime | None = None,
         limit: int | None = None,
     ) -> list[Message]:
-        """List messages, oldest first; the newest `limit` of those that match."""
+        """List messages, oldest first; the newest `limit` of those that match.
+
+        Raises:
+            ConfigError: There is no such `status`.
+            StoreError: The store can't be read.
+        """
+        _one_of(status, Status, "status")
         if switched_off():
             return []
         async with self._engine.use(self.user_id, self.space) as scope:
@@ -196,7 +223,14 @@ class UserMemory:
         session_id: str | None = None,
         validity: str | None = "active",
     ) -> list[Fact]:
-        """List Facts, oldest first; `validity=None` lists superseded ones as well."""
+        """List Facts, oldest first; `validity=None` lists superseded ones as well.
+
+        Raises:
+            ConfigError: There is no such `kind` or `validity`.
+            StoreError: The store can't be read.
+        """
+        _one_of(kind, Kind, "kind")
+        _one_of(validity, Validity, "validity")
         if switched_off():
             return []
         async with self._engine.use(self.user_id, self.space) as scope:
@@ -215,7 +249,13 @@ class UserMemory:
     async def _summaries(
         self, *, topic: str | None = None, validity: str | None = "active"
     ) -> list[Summary]:
-        """List Summaries, oldest first; `validity=None` lists retired ones as well."""
+        """List Summaries, oldest first; `validity=None` lists retired ones as well.
+
+        Raises:
+            ConfigError: There is no such `validity`.
+            StoreError: The store can't be read.
+        """
+        _one_of(validity, Validity, "validity")
         if switched_off():
             return []
         async with self._engine.use(self.user_id, self.space) as scope:
@@ -249,20 +289,51 @@ class UserMemory:
         """The memo in the developer's schema, as plain data; empty where there is none."""
         return self.get_memo()
 
-    async def _explain(self, record_id: str) -> dict[str, Any]:
+    async def _explain(self, record: str | HasId) -> dict[str, Any]:
         """Say where a record comes from: Topic, Summaries, Facts, messages.
+
+        Args:
+            record: A record, or its id.
 
         Returns:
             The records behind it and above it, as `{"topic", "summaries", "facts", "messages"}`.
 
         Raises:
+            ConfigError: It is neither.
             NotFound: This user has no such record.
         """
+        record_id = getattr(record, "id", record)
+        if not isinstance(record_id, str):
+            raise ConfigError(f"explain takes a record or its id, not {type(record).__name__}")
         async with self._engine.use(self.user_id, self.space) as scope:
-            record = scope.index.get(record_id)
-            if record is None:
+            held = scope.index.get(record_id)
+            if held is None:
                 raise NotFound(f"no record {record_id!r} of user {self.user_id!r}")
-            return _chain(scope.index, record)
+            return _chain(scope.index, held)
+
+    async def _status(self) -> dict[str, Any]:
+        """Say how this user's memory stands, over all sessions: counts, never a user's text.
+
+        Where GUMEM_OFF is set, only whose it is.
+        """
+        told: dict[str, Any] = {"user_id": self.user_id, "space": self.space}
+        if switched_off():
+            return told
+        async with self._engine.use(self.user_id, self.space) as scope:
+            index = scope.index
+            return {
+                **told,
+                "paused": scope.paused,
+                "messages": len(index.messages),
+                "pending": len(scope.waiting()),
+                "failed": [m.id for m in index.messages.values() if m.status == "failed"],
+                "facts": sum(f.validity == "active" for f in index.facts.values()),
+                "summaries": sum(s.validity == "active" for s in index.summaries.values()),
+                "topics": len(index.topics),
+                "dropped": dict(scope.dropped),
+                "errors": dict(scope.troubles.counts),
+                "last_error": scope.troubles.last or self._engine.troubles.last,
+            }
 
     # -- digesting and switching -----------------------------------------------------------------
 
@@ -296,7 +367,8 @@ class UserMemory:
     async def _pause(self) -> None:
         """Stop remembering and recalling for this user, in every process, until `resume`.
 
-        What is said meanwhile is never taken up; what was known stays stored.
+        What is said meanwhile is never taken up; what was known stays stored, and the listings
+        (`facts`, `messages`, `memo` and the like) stay readable.
         """
         async with self._engine.use(self.user_id, self.space) as scope:
             await scope.set_paused(True)
@@ -315,10 +387,38 @@ class UserMemory:
     topics, async_topics = blocking(_topics), awaitable(_topics)
     get_memo, async_get_memo = blocking(_get_memo), awaitable(_get_memo)
     explain, async_explain = blocking(_explain), awaitable(_explain)
+    status, async_status = blocking(_status), awaitable(_status)
     digest, async_digest = blocking(_digest), awaitable(_digest)
     rebuild_memo, async_rebuild_memo = blocking(_rebuild_memo), awaitable(_rebuild_memo)
     pause, async_pause = blocking(_pause), awaitable(_pause)
     resume, async_resume = blocking(_resume), awaitable(_resume)
+
+
+def _listed(kind: type[R], given: object, what: str) -> list[R]:
+    """Take one record or several, each as a record or a dict of its fields.
+
+    Raises:
+        ConfigError: It is something else, or a field is unknown or wrong.
+    """
+    if isinstance(given, kind | Mapping):
+        return [as_record(kind, cast("R | Mapping[str, Any]", given), what)]
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise ConfigError(
+            f'{what} takes {named(kind)} or a dict such as {{"content": "..."}}, or a list of '
+            f"them, not {type(given).__name__}"
+        )
+    return [as_record(kind, one, what) for one in cast("Iterable[Any]", given)]
+
+
+def _one_of(value: str | None, allowed: Any, what: str) -> None:
+    """Check a filter.
+
+    Raises:
+        ConfigError: Nothing can have this value; the message names those that can be.
+    """
+    if value is not None and value not in get_args(allowed):
+        names = ", ".join(map(repr, get_args(allowed)))
+        raise ConfigError(f"{what}={value!r} is none of {names}, or None for all")
 
 
 def _message_of(action: Action) -> Message:

@@ -145,7 +145,7 @@ PATCHES: list[Patch] = [
         "turns.py",
         "            await self.failed(what, error)\n            return otherwise",
         "            raise",
-        "tests/test_agently_traps.py::test_a_broken_embedder_never_reaches_the_user",
+        "tests/test_agently_traps.py::test_a_broken_store_never_reaches_the_user",
     ),
     Patch(
         "8 falling back: one wait",

@@ -138,6 +138,73 @@ def test_half_a_yes_confirms_nothing(answer: str) -> None:
     assert not ground_fact("User lives in Berlin.", [claim, said(answer, sequence=2)]).ok
 
 
+def in_session(id_: str, content: str, role: str, sequence: int, session: str = "s1") -> Message:
+    """Build a message with its place."""
+    fields = {"id": id_, "session_id": session}
+    return said(content, role, sequence).model_copy(update=fields)
+
+
+@pytest.mark.parametrize(("sequence", "session"), [(6, "s1"), (3, "s1"), (2, "s2"), (1, "s1")])
+def test_a_later_yes_answers_something_else(sequence: int, session: str) -> None:
+    """Only the message that directly follows in the same session confirms."""
+    claim = in_session("a", "You live in Paris.", "assistant", 1)
+    answer = in_session("b", "Yes", "user", sequence, session)
+    assert not ground_fact("User lives in Paris.", [claim, answer]).ok
+    assert ground_time("2026-05-07", [answer, claim]) is None
+
+
+def test_the_caller_may_know_what_follows() -> None:
+    """With other sessions in between, the map tells the answer; it never reaches across them."""
+    claim = in_session("a", "You live in Paris since 2020-03-01.", "assistant", 1)
+    cited = [claim, in_session("b", "Yes", "user", 9)]
+    assert ground_fact("User lives in Paris.", cited, following={"a": "b"}).ok
+    assert ground_time("2020-03-01", cited, following={"a": "b"}) is not None
+    assert not ground_fact("User lives in Paris.", cited, following={"a": "c"}).ok
+    assert not ground_fact("User lives in Paris.", cited, following={}).ok
+    elsewhere = [claim, in_session("b", "Yes", "user", 2, "s2")]
+    assert not ground_fact("User lives in Paris.", elsewhere, following={"a": "b"}).ok
+
+
+def test_an_event_confirms_nothing_and_a_system_text_is_not_confirmed() -> None:
+    """A yes is said, and it answers one who talks."""
+    claim = in_session("a", "You live in Paris.", "assistant", 1)
+    event = in_session("b", "ok", "user", 2).model_copy(update={"event_type": "click"})
+    assert not ground_fact("User lives in Paris.", [claim, event]).ok
+    rule = in_session("a", "The user lives in Paris.", "system", 1)
+    assert not ground_fact("User lives in Paris.", [rule, in_session("b", "Yes", "user", 2)]).ok
+
+
+@pytest.mark.parametrize(
+    "role",
+    [
+        *("assistant", "Assistant", "ASSISTANT ", "ai", "AI", "bot", "model", "agent", "tool"),
+        *("function", "system", "developer", "助手"),
+    ],
+)
+def test_what_a_machine_says_is_no_source(role: str) -> None:
+    """However the role is written; a name of the speaker makes it no person."""
+    claim = said("The user lives in Paris.", role)
+    assert ground_fact("User lives in Paris.", [claim]).reason == "assistant"
+    named = claim.model_copy(update={"speaker": "Ada", "event_type": "Message"})
+    assert ground_fact("User lives in Paris.", [named]).reason == "assistant"
+
+
+@pytest.mark.parametrize("role", ["user", "User", "human", "customer", "用户", "patient", "Ada"])
+def test_what_a_person_says_is_a_source(role: str) -> None:
+    """An application has its own words for people."""
+    assert ground_fact("User lives in Paris.", [said("I live in Paris", role)]).ok
+
+
+@pytest.mark.parametrize(
+    ("role", "event"),
+    [("system", "imported_memo"), ("system", "stage"), ("tool", "tool_call"), ("bot", "click")],
+)
+def test_what_was_done_is_a_source_whoever_reports_it(role: str, event: str) -> None:
+    """Events tell what happened."""
+    told = said("The user lives in Paris.", role).model_copy(update={"event_type": event})
+    assert ground_fact("User lives in Paris.", [told]).ok
+
+
 def test_summary_holds_only_what_its_facts_hold() -> None:
     """A text about Facts may use their numbers and names, and no others."""
     facts = ["用户预算在 800 以内。", "用户常看 42 码。", "User works at Shopify."]

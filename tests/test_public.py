@@ -81,3 +81,66 @@ def test_a_field_that_does_not_exist_is_an_error_in_every_record_that_is_taken()
         with pytest.raises(ConfigError, match="kind"):
             user.add_actions([{"content": "x", "kind": "search"}])
         assert user.query("hello", recall_config=RecallConfig(max_tokens=100)).abstained
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda u: u.add_messages("hello"), "add_messages takes a Message or a dict .*not str"),
+        (lambda u: u.add_messages(["hello"]), "add_messages takes a Message or a dict"),
+        (lambda u: u.add_messages(None), "add_messages takes a Message .*not NoneType"),
+        (lambda u: u.add_actions("click"), "add_actions takes an Action or a dict .*not str"),
+        (lambda u: u.add_actions([3]), "add_actions takes an Action or a dict"),
+        (lambda u: u.query("hello", max_token=3), "max_token"),
+        (lambda u: u.facts(validity="old"), "validity='old' is none of 'active', 'deprecated'"),
+        (lambda u: u.facts(kind="taste"), "kind='taste' is none of 'preference', "),
+        (lambda u: u.summaries(validity="old"), "validity='old' is none of"),
+        (lambda u: u.messages(status="done"), "status='done' is none of 'pending'"),
+        (lambda u: u.explain(3), "explain takes a record or its id, not int"),
+    ],
+)
+def test_a_wrong_argument_of_a_user_says_what_is_taken(call, says: str):
+    """What can't be meant is no empty answer and no error of another method."""
+    with GUMem() as gumem, pytest.raises(ConfigError, match=says):
+        call(gumem.user("alice"))
+
+
+def test_a_query_takes_the_fields_of_its_config_as_keywords():
+    """`query(q, max_tokens=...)` works as in a session, over `recall_config` where both stand."""
+    with GUMem() as gumem:
+        user = gumem.user("alice")
+        user.add_messages({"content": "I drink oolong tea."})
+        assert "oolong" in user.query("Which tea do I drink?", max_tokens=200).formatted_context
+        assert user.query("Which tea do I drink?", max_tokens=0).formatted_context == ""
+        small = RecallConfig(max_tokens=0)
+        assert user.query("Which tea?", recall_config=small).formatted_context == ""
+        both = user.query("Which tea do I drink?", recall_config=small, max_tokens=200)
+        assert "oolong" in both.formatted_context
+
+
+async def test_a_user_tells_how_it_stands(monkeypatch):
+    """Counts over all sessions and no text; a record or its id is explained alike."""
+    async with GUMem() as gumem:
+        user = gumem.user("alice", space="work")
+        said = await user.async_add_messages({"content": "I drink oolong tea."}, "one")
+        await user.async_add_messages({"content": "I live in Oslo."}, "two")
+        status = await user.async_status()
+        assert {k: v for k, v in status.items() if k not in ("dropped", "errors")} == {
+            "user_id": "alice",
+            "space": "work",
+            "paused": False,
+            "messages": 2,
+            "pending": 2,
+            "failed": [],
+            "facts": 0,
+            "summaries": 0,
+            "topics": 0,
+            "last_error": None,
+        }
+        assert not status["dropped"]
+        assert not status["errors"]
+        told = await user.async_explain(said[0])
+        assert told == await user.async_explain(said[0].id)
+        assert told["messages"] == said
+        monkeypatch.setenv("GUMEM_OFF", "1")
+        assert await user.async_status() == {"user_id": "alice", "space": "work"}

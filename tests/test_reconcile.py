@@ -1,13 +1,21 @@
 """New Facts against known ones."""
 
+from collections.abc import Callable
 from datetime import datetime, timezone
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agently_gumem.embedder import Embedder
 from agently_gumem.records import Fact
-from agently_gumem.remember.reconcile import Proposal, Reconciled, differs, reconcile
+from agently_gumem.remember.reconcile import (
+    RELATED_SIMILARITY,
+    Proposal,
+    Reconciled,
+    differs,
+    reconcile,
+)
 
 NOW = datetime(2026, 5, 6, tzinfo=timezone.utc)
 
@@ -101,6 +109,94 @@ def test_unrelated_fact_is_not_retired() -> None:
     assert done.refused == {"f1": "unrelated"}
     assert done.superseded == ()
     assert run([new], known, similarity={("f1", "k1"): 0.7}).superseded == ("a",)
+
+
+def test_a_guess_retires_nothing() -> None:
+    """Neither by the model's verdict nor by telling again what was given up."""
+    known = fact("a", "User likes coffee.", topic="drinks")
+    guess = fact("b", "User likes tea.", topic="drinks", certainty="inferred", confidence=0.1)
+    done = run([Proposal("f1", guess, replaces=("k1",))], known)
+    assert (done.superseded, done.refused, done.new) == ((), {"f1": "guess"}, ("b",))
+    changed = run([Proposal("f1", fact("b", "User hates coffee."), replaces=("k1",))], known)
+    state = tuple(after((known,), changed).values())
+    again = run([Proposal("f1", fact("c", "User likes coffee.", certainty="inferred"))], *state)
+    assert (again.superseded, again.refused) == ((), {"f1": "guess"})
+
+
+def test_what_was_said_before_retires_nothing() -> None:
+    """An older message that comes late is no correction; without both times it may be one."""
+    known = fact("a", "User lives in Rome.", topic="home", valid_from=NOW)
+    for day, refused in ((5, {"f1": "older"}), (6, {}), (7, {})):
+        new = fact("b", "User moved to Oslo.", topic="home", valid_from=NOW.replace(day=day))
+        assert run([Proposal("f1", new, replaces=("k1",))], known).refused == refused
+    undated = fact("b", "User moved to Oslo.", topic="home")
+    assert run([Proposal("f1", undated, replaces=("k1",))], known).superseded == ("a",)
+    gone = fact("a", "User likes coffee.", validity="deprecated", superseded_by="b")
+    now = fact("b", "User hates coffee.", valid_from=NOW)
+    late = Proposal("f1", fact("c", "User likes coffee.", valid_from=NOW.replace(day=1)))
+    assert run([late], gone, now).refused == {"f1": "older"}
+
+
+def test_nothing_ends_before_it_began() -> None:
+    """What joins an old Fact retires from its own time on, not from that of the old one."""
+    tea = fact("a", "User drinks tea.", valid_from=NOW.replace(day=1))
+    coffee = fact("b", "User drinks coffee.", valid_from=NOW.replace(day=3))
+    new = fact("c", "User drinks tea.", valid_from=NOW.replace(day=5))
+    done = run([Proposal("f1", new, replaces=("k2",))], tea, coffee)
+    old = after((tea, coffee), done)["b"]
+    assert (old.superseded_by, old.valid_to) == ("a", NOW.replace(day=5))
+
+
+def test_the_name_of_a_topic_retires_two_at_most() -> None:
+    """The topic is the model's own word; what shares a term or is near counts beside it."""
+    known = [fact(f"d{i}", f"User likes dish{i}x.", topic="food") for i in range(20)]
+    known += [fact("t", "User likes tea cold.", topic="food"), fact("n", "User likes Oolong.")]
+    every = tuple(f"k{i}" for i in range(1, 23))
+    new = Proposal("f1", fact("b", "User likes tea.", topic="food"), replaces=every)
+    done = run([new], *known, similarity={("f1", "k22"): 0.7, ("f1", "k9"): 0.6})
+    assert done.superseded == ("d0", "d1", "t", "n")
+    assert done.refused == {"f1": "unrelated"}
+
+
+@pytest.fixture(scope="module")
+def near() -> Callable[[str, str], float]:
+    """Give the cosine of the bundled embedder."""
+    embedder = Embedder()
+
+    def cosine(a: str, b: str) -> float:
+        one, other = embedder.embed([a, b])
+        return float(one @ other)
+
+    return cosine
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "corrected"),
+    [
+        ("User lives in Beijing", "用户搬到上海了", True),
+        ("用户单身。", "User got married last month.", True),
+        ("用户在腾讯上班。", "User joined ByteDance.", True),
+        ("User prefers window seats", "用户改坐靠过道的座位", True),
+        ("User lives in Berlin.", "User moved to Madrid.", True),
+        ("User likes tea", "User bought a car", False),
+        ("用户喜欢喝茶。", "用户买了一辆车。", False),
+        ("User is married.", "用户用安卓手机。", False),
+        ("User lives in Berlin.", "User has two cats.", False),
+    ],
+)
+def test_the_only_one_named_needs_less_in_common(
+    near: Callable[[str, str], float], old: str, new: str, corrected: bool
+) -> None:
+    """A correction in the other language holds; an unrelated Fact retires nothing."""
+    known, cosine = fact("a", old, topic="x"), near(old, new)
+    one = Proposal("f1", fact("b", new, topic="y"), replaces=("k1",))
+    done = run([one], known, similarity={("f1", "k1"): cosine})
+    assert bool(done.superseded) == corrected
+    two = Proposal("f1", fact("b", new, topic="y"), replaces=("k1", "k2"))
+    assert cosine < RELATED_SIMILARITY
+    pair = run([two], known, fact("z", "Zebras."), similarity={("f1", "k1"): cosine})
+    assert pair.refused == {"f1": "unrelated"}
+    assert pair.superseded == ()
 
 
 def test_verdict_counts_on_shown_candidates_of_the_same_subject_only() -> None:

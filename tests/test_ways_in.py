@@ -667,3 +667,45 @@ def test_history_that_the_application_sets_is_journaled_without_a_date(model, kn
     stored = known.user("alice").messages("s")
     assert pairs(stored) == [*old, ("user", "My dog is called Biscuit."), ("assistant", "Noted.")]
     assert [m.timestamp is None for m in stored] == [True, True, False, False]
+
+
+def test_the_user_of_the_agent_is_known_without_an_active_session(model, known):
+    """After a session was left, its user can be read; what is the session's own says so."""
+    agent = agent_of(model)
+    memory = known.attach(agent, user_id="alice", when=Manual())
+    assert memory.status()["session_id"] is None
+    agent.activate_session(session_id="s")
+    agent.input("My dog is called Biscuit.").start()
+    during = memory.status()
+    agent.deactivate_session()
+    assert known.flush(10)
+    after = memory.status()
+    assert (during["active"], during["session_id"]) == (True, "s")
+    assert (after["active"], after["session_id"], after["user_id"]) == (False, None, "alice")
+    assert (during["pending"], after["pending"]) == (2, 3)
+    assert asyncio.run(memory.async_status()) == after
+    assert [m.content for m in memory.user.messages()][1] == "My dog is called Biscuit."
+    assert memory.memo == {}
+    with pytest.raises(NotFound, match=r"gumem\.flush\(\)"):
+        memory.flush()
+    with pytest.raises(NotFound, match="activate_session"):
+        memory.digest()
+
+
+def test_a_function_of_the_session_needs_one(model, gumem):
+    """Where a function tells the user, nobody is known before a session is active."""
+    agent = agent_of(model)
+    memory = gumem.attach(agent, user_id=lambda session_id: session_id, when=Manual())
+    with pytest.raises(NotFound, match="no session is active"):
+        _ = memory.user
+    assert memory.status()["user_id"] is None
+    assert "pending" not in memory.status()
+    agent.activate_session(session_id="bob")
+    assert memory.user.user_id == memory.status()["user_id"] == "bob"
+
+
+@pytest.mark.parametrize("thing", ["x", None, Agently])
+def test_what_is_no_agent_is_not_attached(thing, gumem):
+    """The error says where an agent comes from."""
+    with pytest.raises(ConfigError, match=r"made by Agently\.create_agent\(\), not one of type"):
+        gumem.attach(thing, user_id="alice")

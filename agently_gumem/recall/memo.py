@@ -1,11 +1,14 @@
 """The memo as text: a value of any schema as compact, stable lines within a budget."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from agently_gumem.recall.frame import neutralise
 
 CountTokens = Callable[[str], int]
+
+MAX_DEPTH = 8
+"""Levels of a memo's value; no schema that a person reads is deeper, but a hostile value can be."""
 
 
 def render_memo(value: Mapping[str, Any], count_tokens: CountTokens, budget: int) -> str:
@@ -33,27 +36,56 @@ def bound_memo(
     Returns:
         The value that fits, and how many entries were dropped.
     """
-    kept = cast("dict[str, Any]", _without_empty(value))
-    dropped = 0
-    while kept and count_tokens(_render(kept)) > budget:
-        _drop_one(kept)
-        dropped += 1
-    return kept, dropped
+    memo = cast("dict[str, Any]", _without_empty(value))
+    if not memo or count_tokens(_render(memo)) <= budget:
+        return memo, 0
+    order = _dropping_order(memo)
+    # Each entry that goes makes the text shorter, so the first fit is found by halving: a few
+    # renderings instead of one for each entry.
+    fewest, most = 1, len(order)
+    while fewest < most:
+        middle = (fewest + most) // 2
+        if count_tokens(_render(_without(memo, order[:middle]))) <= budget:
+            most = middle
+        else:
+            fewest = middle + 1
+    return _without(memo, order[:most]), most
 
 
-def _drop_one(memo: dict[str, Any]) -> None:
-    """Take one entry out of the last top-level key, and the key with its last entry."""
-    key = next(reversed(memo))
-    entries = memo[key]
+def _dropping_order(memo: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """List all entries as (top-level key, key or place in it), what goes first at the head."""
+    order: list[tuple[str, Any]] = []
+    for key in reversed(list(memo)):
+        entries: Any = memo[key]
+        if isinstance(entries, dict):
+            order += [(key, name) for name in cast("dict[str, Any]", entries)]
+        elif isinstance(entries, list):
+            sureness = [_confidence(entry) for entry in cast("list[Any]", entries)]
+            order += [(key, i) for i in sorted(range(len(sureness)), key=sureness.__getitem__)]
+        else:
+            order.append((key, None))
+    return order
+
+
+def _without(memo: Mapping[str, Any], dropped: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Copy a memo without some entries, and without a key that loses its last one."""
+    out: dict[str, set[Any]] = {}
+    for key, name in dropped:
+        out.setdefault(key, set()).add(name)
+    kept: dict[str, Any] = {}
+    for key, entries in memo.items():
+        left = _left(entries, out[key]) if key in out else entries
+        if key not in out or left:
+            kept[key] = left
+    return kept
+
+
+def _left(entries: Any, out: set[Any]) -> Any:
     if isinstance(entries, dict):
-        del entries[next(iter(cast("dict[str, Any]", entries)))]
-    elif isinstance(entries, list):
-        sureness = [_confidence(entry) for entry in cast("list[Any]", entries)]
-        del entries[sureness.index(min(sureness))]
-    else:
-        entries = None
-    if not entries:
-        del memo[key]
+        return {k: v for k, v in cast("dict[str, Any]", entries).items() if k not in out}
+    if isinstance(entries, list):
+        return [v for i, v in enumerate(cast("list[Any]", entries)) if i not in out]
+    return None
 
 
 def _confidence(entry: Any) -> float:
@@ -64,14 +96,16 @@ def _confidence(entry: Any) -> float:
     return float(stated) if isinstance(stated, int | float) else 1.0
 
 
-def _without_empty(value: Any) -> Any:
-    """Copy a value without what is empty, at any depth."""
+def _without_empty(value: Any, depth: int = 0) -> Any:
+    """Copy a value without what is empty, at any depth, and without what is nested too deep."""
+    if depth > MAX_DEPTH:
+        return None
     if isinstance(value, Mapping):
         items = cast("Mapping[Any, Any]", value).items()
-        copied = {str(key): _without_empty(item) for key, item in items}
+        copied = {str(key): _without_empty(item, depth + 1) for key, item in items}
         return {key: item for key, item in copied.items() if not _is_empty(item)}
     if _is_list(value):
-        entries = [_without_empty(item) for item in cast("Sequence[Any]", value)]
+        entries = [_without_empty(item, depth + 1) for item in cast("Sequence[Any]", value)]
         return [entry for entry in entries if not _is_empty(entry)]
     return value
 

@@ -36,6 +36,11 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
+def named(kind: type[Record]) -> str:
+    """Name a kind of record with its article: a Message, an Action."""
+    return f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
+
+
 def as_record(kind: type[R], value: "R | Mapping[str, Any] | None", what: str) -> R:
     """Take a record, a mapping of its fields, or None (all defaults).
 
@@ -45,7 +50,7 @@ def as_record(kind: type[R], value: "R | Mapping[str, Any] | None", what: str) -
     if isinstance(value, kind):
         return value
     if value is not None and not isinstance(value, Mapping):
-        raise ConfigError(f"{what} takes a {kind.__name__} or a dict of its fields, not {value!r}")
+        raise ConfigError(f"{what} takes {named(kind)} or a dict of its fields, not {value!r}")
     try:
         return kind.model_validate(dict(value or {}))
     except ValidationError as error:

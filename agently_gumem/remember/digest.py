@@ -11,6 +11,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+import numpy as np
+
 from agently_gumem.errors import ModelError, StoreError
 from agently_gumem.prompts import MemoAnswer, MemoPatch
 from agently_gumem.recall.nominate import same_topic
@@ -79,6 +81,7 @@ async def digest(scope: Scope, job: Job) -> DigestReport:
             return report
         if job.retry_failed:
             snapshot = snapshot | await _take_up_failed(scope)
+        await scope.embed_missing()
         while not scope.paused and (batch := await _next_batch(scope, snapshot)):
             snapshot = snapshot - {m.id for m in batch}
             await _digest_batch(scope, batch, job.agent, report)
@@ -230,10 +233,13 @@ async def _topics(scope: Scope, done: Reconciled) -> dict[str, Topic]:
     """Find or make the Topic of each new Fact: folded name as proposed -> Topic."""
     fresh = [f for f in done.facts if f.id in set(done.new)]
     names = list(dict.fromkeys(_topic_name(f) for f in fresh))
-    vectors = await scope.embed(names)
+    vectors = await scope.embed_each(names)
+    nothing = np.zeros(scope.index.dimension, np.float32)
     topics: dict[str, Topic] = {}
     for name, vector in zip(names, vectors, strict=True):
-        known = await scope.read(functools.partial(same_topic, name=name, vector=vector))
+        known = await scope.read(
+            functools.partial(same_topic, name=name, vector=nothing if vector is None else vector)
+        )
         known = known or _same_now(topics.values(), name)
         if known is None:
             known = Topic(

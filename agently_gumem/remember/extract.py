@@ -2,9 +2,8 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, cast, get_args
 
 import numpy as np
@@ -84,7 +83,7 @@ async def _propose(
     vectors = await scope.embed_each([d.content for d in drafts])
     known = [*(m.id for m in refs.values()), *(f.id for f in candidates.values())]
     held = {record_id: _vector(scope, record_id) for record_id in known}
-    work = _Judge(scope, refs, candidates, held)
+    work = _Judge(scope, refs, candidates, held, _following(scope, refs.values()))
     # In the pool: a long answer must not hold up the users beside this one.
     return await scope.services.worker.thread(work.judge, answer, drafts, vectors)
 
@@ -103,6 +102,8 @@ class _Judge:
     refs: Mapping[str, Message]
     candidates: Mapping[str, Fact]
     vectors: Mapping[str, NDArray[np.float32]]
+    following: Mapping[str, str]
+    """Message -> the one that directly follows it in its session: only that can confirm it."""
     taken: Counter[str] = field(default_factory=Counter[str])
 
     def judge(
@@ -121,7 +122,7 @@ class _Judge:
                 out.dropped[reason] += 1
                 continue
             self.taken.update(m.id for m in sources)
-            fact = _fact(self.scope, draft, sources)
+            fact = _fact(self.scope, draft, sources, self.following)
             out.proposals.append(Proposal(draft.ref, fact, draft.same_as, tuple(draft.replaces)))
             for name, candidate in self.candidates.items():
                 near = float(vector @ self.vectors[candidate.id])
@@ -153,6 +154,7 @@ class _Judge:
             speakers={m.speaker for m in self.refs.values() if m.speaker},
             entities=draft.entities,
             similarity=max(float(vector @ self.vectors[m.id]) for m in sources),
+            following=self.following,
         )
         return "" if verdict.ok else verdict.reason
 
@@ -172,7 +174,18 @@ def short(names: Sequence[str], most: int = 12) -> list[str]:
     return [name for name in dict.fromkeys(kept) if name][:most]
 
 
-def _fact(scope: Scope, draft: FactDraft, sources: Sequence[Message]) -> Fact:
+def _following(scope: Scope, messages: Iterable[Message]) -> dict[str, str]:
+    """Map each message to the one after it in its session."""
+    following: dict[str, str] = {}
+    for session_id in {m.session_id for m in messages}:
+        ids = [m.id for m in scope.messages_of(session_id)]
+        following.update(zip(ids, ids[1:], strict=False))
+    return following
+
+
+def _fact(
+    scope: Scope, draft: FactDraft, sources: Sequence[Message], following: Mapping[str, str]
+) -> Fact:
     content = scope.services.select(draft.content.strip()).text
     subject = _subject(draft.subject, sources)
     times = [m.timestamp for m in sources if m.timestamp is not None]
@@ -195,7 +208,7 @@ def _fact(scope: Scope, draft: FactDraft, sources: Sequence[Message]) -> Fact:
         source_message_ids=[m.id for m in sources],
         certainty=certainty,
         confidence=min(confidence, _GUESS) if certainty == "inferred" else confidence,
-        time_range=_time_range(draft, sources),
+        time_range=_time_range(draft, sources, following),
         valid_from=max(times, default=None),
         created_at=moment,
         updated_at=moment,
@@ -225,9 +238,13 @@ def _subject(name: str, sources: Sequence[Message]) -> str:
     return name if told else "user"
 
 
-def _time_range(draft: FactDraft, sources: Sequence[Message]) -> TimeRange | None:
-    start: datetime | None = ground_time(draft.start, sources) if draft.start else None
-    end: datetime | None = ground_time(draft.end, sources) if draft.end else None
+def _time_range(
+    draft: FactDraft, sources: Sequence[Message], following: Mapping[str, str]
+) -> TimeRange | None:
+    start, end = (
+        ground_time(value, sources, following=following) if value else None
+        for value in (draft.start, draft.end)
+    )
     if start is not None and end is not None and end < start:
         end = None
     return TimeRange(start=start, end=end) if start or end else None

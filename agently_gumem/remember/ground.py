@@ -1,7 +1,7 @@
 """Does the source hold what the Fact says: decided in code, whatever the model claims."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
@@ -13,6 +13,9 @@ from agently_gumem.text import fold, words
 SUPPORT_SHARE = 0.2
 # One in a thousand pairs of unrelated facts, none above 0.59; for Facts in another language.
 SUPPORT_SIMILARITY = 0.5
+# Roles of a machine. Another role is the application's own word for a person ("patient", "seller").
+_TALKS = frozenset({"assistant", "ai", "bot", "chatbot", "model", "agent", "助手"})
+_MACHINES = _TALKS | {"system", "developer", "tool", "function", "系统"}
 # A number weighs as much as this many words: "500-800" alone carries a budget.
 _NUMBER_WEIGHT = 2
 
@@ -42,6 +45,7 @@ def ground_fact(
     speakers: Collection[str] = (),
     entities: Sequence[str] = (),
     similarity: float | None = None,
+    following: Mapping[str, str] | None = None,
 ) -> Verdict:
     """Check a Fact against the messages that it cites.
 
@@ -52,11 +56,13 @@ def ground_fact(
         entities: Names that the model found; those that stand in `content` are checked.
         similarity: Cosine of the Fact and its best message by the bundled embedder; None where
             it is not known.
+        following: Id of an assistant's message -> id of the message that directly follows it in
+            its session; None where only `sequence` tells.
 
     Returns:
         A verdict with the reason "assistant", "quotation", "date", "number", "name" or "support".
     """
-    said = _said(sources)
+    said = _said(sources, following)
     if not said:
         return Verdict(ok=False, reason="assistant")
     known = {*speakers, *(m.speaker for m in said if m.speaker)}
@@ -76,12 +82,15 @@ def holds(text: str, evidence: Sequence[str]) -> Verdict:
     return Verdict(ok=not reason, reason=reason)
 
 
-def ground_time(value: str, sources: Sequence[Message]) -> datetime | None:
+def ground_time(
+    value: str, sources: Sequence[Message], *, following: Mapping[str, str] | None = None
+) -> datetime | None:
     """Keep a date that the model gives only where it follows from the cited messages.
 
     Args:
         value: ISO date or time, such as "2026-05-13", "2026-05" or "2026-05-13T15:00".
         sources: The cited messages. An undated one resolves no date word.
+        following: As for `ground_fact`.
 
     Returns:
         The date in the time zone of its message, with the time of day where the message holds
@@ -91,22 +100,51 @@ def ground_time(value: str, sources: Sequence[Message]) -> datetime | None:
     if parsed is None:
         return None
     day, moment = parsed
-    for message in _said(sources):
+    for message in _said(sources, following):
         text = dates.normal(_text(message))
         if dates.follows(day, text, message.timestamp):
             return _at(moment, message)
     return None
 
 
-def _said(sources: Sequence[Message]) -> list[Message]:
-    """Take what the user said, and what the user's next cited message confirmed."""
-    users = sorted((m for m in sources if m.role != "assistant"), key=lambda m: m.sequence)
-    confirmed: list[Message] = []
-    for message in sources:
-        following = [m for m in users if m.sequence > message.sequence]
-        if message.role == "assistant" and following and _confirms(following[0].content):
-            confirmed.append(message)
-    return [*users, *confirmed] if users else []
+def _said(sources: Sequence[Message], following: Mapping[str, str] | None) -> list[Message]:
+    """Take what people said or did, and what a person's answer to the assistant confirmed."""
+    people = sorted((m for m in sources if _from_person(m)), key=lambda m: m.sequence)
+    yes = [m for m in people if _is_told(m) and _confirms(m.content)]
+    confirmed = [
+        claim
+        for claim in sources
+        if _is_told(claim)
+        and fold(claim.role) in _TALKS
+        and any(_answers(answer, claim, following) for answer in yes)
+    ]
+    return [*people, *confirmed]
+
+
+def _from_person(message: Message) -> bool:
+    """Tell what a person said, or what was done, from what a machine said.
+
+    An event (a search, a tool call, a stage, a memo that was taken over) tells what happened,
+    whoever reports it; of what is told, only a person's word is a source about the user.
+    """
+    return not _is_told(message) or fold(message.role) not in _MACHINES
+
+
+def _is_told(message: Message) -> bool:
+    return fold(message.event_type) in ("", "message")
+
+
+def _answers(answer: Message, claim: Message, following: Mapping[str, str] | None) -> bool:
+    """Tell whether a message directly follows another one in its session.
+
+    A later "yes" answers something else. Sequences rise by one for each message of the user over
+    all sessions: the next one of the same session surely follows, another may.
+    """
+    if answer.session_id != claim.session_id:
+        return False
+    if following is None:
+        return answer.sequence - claim.sequence == 1
+    return answer.sequence > claim.sequence and following.get(claim.id) == answer.id
 
 
 def _confirms(text: str) -> bool:
