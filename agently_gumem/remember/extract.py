@@ -1,5 +1,6 @@
 """Extract: messages -> proposed Facts and a patch of the memo, in one model request."""
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -179,7 +180,7 @@ def _following(scope: Scope, messages: Iterable[Message]) -> dict[str, str]:
     following: dict[str, str] = {}
     for session_id in {m.session_id for m in messages}:
         ids = [m.id for m in scope.messages_of(session_id)]
-        following.update(zip(ids, ids[1:], strict=False))
+        following.update(itertools.pairwise(ids))
     return following
 
 
