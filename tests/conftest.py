@@ -1,7 +1,9 @@
-"""What all tests share: how hard hypothesis tries."""
+"""What all tests share: how hard hypothesis tries, the order of files, a model beside any agent."""
 
 import os
 
+import pytest
+from agently import Agently
 from hypothesis import HealthCheck, settings
 
 # Enough to find a broken law in seconds; `HYPOTHESIS_PROFILE=thorough` looks longer.
@@ -14,3 +16,37 @@ settings.register_profile(
 )
 settings.register_profile("thorough", settings.get_profile("fast"), max_examples=2_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+
+
+# Files that take longest begin, so that two workers end together.
+SLOW = (
+    "test_done_when",
+    "test_ways_in",
+    "test_examples",
+    "test_agently_traps",
+    "test_falling_back",
+)
+
+
+def pytest_collection_modifyitems(items):
+    """Order whole files, the slow ones first; within a file nothing moves."""
+    items.sort(key=lambda item: SLOW.index(n) if (n := item.path.stem) in SLOW else len(SLOW))
+
+
+@pytest.fixture
+def use():
+    """Point Agently's own settings to a server, for memory without an agent; then restore them."""
+    names = ("base_url", "model", "model_type", "api_key")
+    kept = {n: Agently.settings.get(f"plugins.ModelRequester.OpenAICompatible.{n}") for n in names}
+
+    def point(model):
+        Agently.set_settings("OpenAICompatible", model.start().settings)
+        return model
+
+    yield point
+    for name, value in kept.items():
+        key = f"plugins.ModelRequester.OpenAICompatible.{name}"
+        if value is None:
+            Agently.settings.delete(key)
+        else:
+            Agently.settings.set(key, value)

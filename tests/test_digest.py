@@ -5,7 +5,6 @@ from datetime import datetime, timezone
 
 import chromadb
 import pytest
-from agently import Agently
 from e2e import agent_of, hooked
 from pydantic import BaseModel
 
@@ -14,25 +13,6 @@ from agently_gumem.recall.memo import render_memo
 from agently_gumem.testing import Reply, RuleModel, ScriptedModel
 
 DAY = datetime(2024, 5, 1, 9, tzinfo=timezone.utc)
-
-
-@pytest.fixture
-def use():
-    """Point Agently's own settings to a server, for memory without an agent; then restore them."""
-    names = ("base_url", "model", "model_type", "api_key")
-    kept = {n: Agently.settings.get(f"plugins.ModelRequester.OpenAICompatible.{n}") for n in names}
-
-    def point(model):
-        Agently.set_settings("OpenAICompatible", model.start().settings)
-        return model
-
-    yield point
-    for name, value in kept.items():
-        key = f"plugins.ModelRequester.OpenAICompatible.{name}"
-        if value is None:
-            Agently.settings.delete(key)
-        else:
-            Agently.settings.set(key, value)
 
 
 def stages(model):
