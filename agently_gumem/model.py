@@ -1,12 +1,15 @@
 """One way to ask the model, through Agently: a prompt in, a validated answer out."""
 
 import asyncio
+import concurrent.futures
+import functools
+import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel
 
@@ -15,6 +18,7 @@ from agently_gumem.prompts import Prompt, read_answer
 from agently_gumem.records import aware, now
 
 _UNPARSED = "<string>:"
+R = TypeVar("R")
 _CORRECTION = (
     "\n\n# CORRECTION\nThe answer before this one could not be used ({problems}). Answer again "
     "with one JSON object of exactly the structure that is asked for, and nothing else."
@@ -123,7 +127,7 @@ class Model:
 
     async def _request(self, prompt: Prompt, text: str, user_id: str, agent: Any | None) -> Any:
         began = time.monotonic()
-        task = asyncio.ensure_future(self._send(prompt, text, agent))
+        task = asyncio.wrap_future(_beside(functools.partial(self._send, prompt, text, agent)))
         task.add_done_callback(_retrieve)
         # `wait_for` does not end a request on Agently 4.0.x, which swallows the cancellation: the
         # task is left behind instead, beside the timeouts of its HTTP client.
@@ -201,6 +205,30 @@ class Model:
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+
+
+def _beside(
+    send: Callable[[], Coroutine[Any, Any, R]],
+) -> "concurrent.futures.Future[R]":
+    """Run a request in a daemon thread with a loop of its own.
+
+    Agently reads an answer with a JSON5 parser in Python, 60 ms for a kilobyte of it: on the
+    worker's loop every user would wait for that. A thread that is left behind ends with the
+    timeouts of its HTTP client, and never holds up the end of the process.
+    """
+    future: concurrent.futures.Future[R] = concurrent.futures.Future()
+    future.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            answer = asyncio.run(send())
+        except BaseException as error:  # noqa: BLE001  # whoever waits takes it
+            future.set_exception(error)
+        else:
+            future.set_result(answer)
+
+    threading.Thread(target=run, name="gumem-model", daemon=True).start()
+    return future
 
 
 def _retrieve(task: "asyncio.Future[Any]") -> None:

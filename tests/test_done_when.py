@@ -1,4 +1,4 @@
-"""The whole job, as the project's first issue asks for it; `pytest -s` prints the figures."""
+"""The whole job, end to end; `pytest -s` prints the figures."""
 
 import json
 import shutil
