@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 # Enough to find a broken law in seconds; `HYPOTHESIS_PROFILE=thorough` looks longer.
 settings.register_profile(
     "fast",
-    max_examples=50,
+    max_examples=30,
     deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.too_slow],

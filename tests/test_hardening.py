@@ -101,10 +101,10 @@ def test_agents_that_are_done_with_are_let_go(minutes):
             gumem.flush(20)
             return weakref.ref(memory)
 
-        held = [chat() for _ in range(8)]
+        held = [chat() for _ in range(12)]
         gc.collect()
         assert gumem._engine.timers == {}
-        assert sum(ref() is not None for ref in held) <= 2  # Agently itself keeps its last ones
+        assert sum(ref() is not None for ref in held) <= 6  # Agently itself keeps its last ones
 
 
 def test_an_async_trigger_is_refused():

@@ -53,7 +53,8 @@ def last(model):
 # --- what reaches the model
 
 
-@pytest.mark.parametrize("way", WAYS)
+# `attached` is what `chained` and `inherited` rest on.
+@pytest.mark.parametrize("way", [way for way in WAYS if way is not attached])
 def test_each_turn_of_a_second_session_carries_what_its_question_needs(way, model, gumem):
     """Ten questions, ten answers that stand in no window: each in its own request, from turn 1."""
     agent = agent_of(model)
