@@ -51,8 +51,8 @@ PATCHES: list[Patch] = [
     Patch(
         "3 triggers: stage at once",
         "turns.py",
-        "if await self._asked(replace(state, **happened)):",
-        "if await self._asked(state):",
+        "        state = replace(state, **happened)\n",
+        "",
         "tests/test_triggers.py::test_a_stage_mark_decides_at_once",
     ),
     Patch(
@@ -63,10 +63,10 @@ PATCHES: list[Patch] = [
         "tests/test_triggers.py::test_a_cut_is_between_turns_and_no_larger_than_its_rule",
     ),
     Patch(
-        "3 trimming: only what is stored",
+        "3 trimming: an instruction stays",
         "turns.py",
-        "kept = None if paused else await self._kept(mirror, window)",
-        "kept = await self._kept(mirror, window)",
+        "lead = next((i for i, r in enumerate(roles) if r not in journaling.INSTRUCTIONS), 0)",
+        "lead = 0",
         "tests/test_hardening.py::"
         "test_an_instruction_stays_first_in_the_window_and_a_pause_cuts_nothing",
     ),
