@@ -343,8 +343,6 @@ class SessionTurns:
         try:
             return await self.worker.callback(self.options.when, state)
         except Exception as error:  # noqa: BLE001  # the application's own function
-            # A TriggerState holds no text of the user, so what the function says of it can be told.
-            _log.warning("the trigger of session %s raised: %r", self.session_id, error)
             await self.failed("trigger", error)
             return False
 
