@@ -1,4 +1,4 @@
-"""What every benchmark shares: its arguments, CPU time, a table on the screen and JSON in a file."""
+"""What every benchmark shares: arguments, CPU time, a table on the screen and JSON in a file."""
 
 import argparse
 import json
