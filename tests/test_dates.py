@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agently_gumem.remember.dates import Day, follows, resolve, weekdays, written
-from agently_gumem.remember.numerals import claimed, clocks, stated
+from agently_gumem.dates import Day, follows, resolve, weekdays, written
+from agently_gumem.numerals import claimed, clocks, stated
 
 NOW = datetime(2026, 5, 6, 10, tzinfo=timezone.utc)  # a Wednesday
 

@@ -67,6 +67,8 @@ async def extract(scope: Scope, batch: Sequence[Message], agent: Any | None) -> 
         scope.services.schema.fitting(scope.memo.value) if scope.memo else {},
         scope.services.schema.json_schema,
     )
+    # A verdict counts only on what the model was shown.
+    candidates = {ref: fact for ref, fact in candidates.items() if ref in prompt.shown}
     answer, broken = await scope.services.model.ask(prompt, scope.user_id, agent)
     found = await _propose(scope, refs, candidates, cast("ExtractAnswer", answer))
     found.dropped += Counter(malformed=broken)

@@ -5,8 +5,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
+from agently_gumem import dates, numerals
 from agently_gumem.records import Message
-from agently_gumem.remember import dates, numerals
 from agently_gumem.remember.specifics import Evidence, clocks, missing, terms, without_dates
 from agently_gumem.text import fold, words
 

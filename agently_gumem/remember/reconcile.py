@@ -1,16 +1,14 @@
 """New Facts against known ones: which is the same, which takes the place of another (pure)."""
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from difflib import SequenceMatcher
 
 from agently_gumem.records import Fact
-from agently_gumem.remember import dates, numerals
 from agently_gumem.remember import specifics as sp
-from agently_gumem.text import CJK, fold, is_chinese, words
+from agently_gumem.remember.same import differs
+from agently_gumem.text import fold
 
 # From here on two facts are about the same thing: with the bundled embedder it found 29 of 30
 # duplicates and no unrelated pair.
@@ -21,38 +19,6 @@ RELATED_SIMILARITY = 0.61
 CORRECTION_SIMILARITY = 0.41
 # So many Facts a new one may retire for no more than the name of their topic, the model's word.
 _BY_TOPIC = 2
-# From this share of equal words on, two sentences are one frame with something changed in it.
-_FRAME = 0.5
-
-_NEGATION = re.compile(
-    r"\b(?:not|no|never|without|cannot|dislikes?|hates?|avoids?|refuses?|stop(?:s|ped)?|quit|"
-    r"cancel\w*|isnt|dont|doesnt|neither|nor)\b|n['’]t\b|不|没|别(?!人)|无(?!人机)|讨厌|拒绝|避免|取消|停止"
-)
-_NO_NEGATION = re.compile(
-    r"\bno (?:more|less|later) than\b|\bnot only\b"
-    r"|不(?:超过|多于|少于|高于|低于|仅|但|错|同|过|断|久)|没错"
-)
-_RELATIVES: dict[str, str] = {
-    word: code
-    for code, line in {
-        "sister": "sister sisters 姐姐 妹妹 姐妹", "brother": "brother brothers 哥哥 弟弟 兄弟",
-        "mother": "mother mom mum 母亲 妈妈", "father": "father dad 父亲 爸爸",
-        "parents": "parents 父母", "wife": "wife 妻子 老婆 太太", "husband": "husband 丈夫 老公",
-        "daughter": "daughter daughters 女儿","son": "son sons 儿子",
-        "child": "child kids children 孩子",
-        "nephew": "nephew 侄子 外甥", "niece": "niece 侄女", "friend": "friend friends 朋友",
-        "boss": "manager boss 经理 领导 老板 上司", "colleague": "colleague colleagues 同事",
-        "partner": "partner girlfriend boyfriend 女朋友 男朋友 对象",
-        "in-law": "岳母 岳父 婆婆 公公",
-        "grandparent": "grandmother grandma grandfather grandpa 奶奶 爷爷 外婆 外公",
-    }.items()
-    for word in line.split()
-}  # fmt: skip
-_RELATIVE_CJK = re.compile(
-    "|".join(sorted((word for word in _RELATIVES if CJK.match(word)), key=len, reverse=True))
-)
-_CHINESE_RUN = re.compile(f"[{numerals.CHINESE}]+")
-_CALLED = re.compile("(?:名叫|叫做|叫|名字是)([\u4e00-\u9fff]{2,3})")
 
 
 @dataclass(frozen=True)
@@ -112,25 +78,6 @@ def reconcile(
     )
 
 
-def differs(a: str, b: str) -> str:
-    """Tell what forbids that two texts say the same: number, date, negation, subject, name, or "".
-
-    No embedder tells a duplicate from a near miss; a rule that keeps two Facts apart loses
-    nothing, one that merges them does.
-    """
-    if fold(a) == fold(b):
-        return ""
-    one, other = dates.normal(a), dates.normal(b)
-    checks = (
-        ("number", _numbers(one) != _numbers(other) or sp.identifiers(a) != sp.identifiers(b)),
-        ("date", _dates_differ(one, other)),
-        ("negation", _negated(one) != _negated(other)),
-        ("subject", _relatives(one) != _relatives(other)),
-        ("name", _names_differ(one, other) or _one_change(one, other)),
-    )
-    return next((reason for reason, forbids in checks if forbids), "")
-
-
 @dataclass
 class _State:
     live: dict[str, Fact]
@@ -176,7 +123,8 @@ class _State:
             return None
         target, reason = self._candidate(proposal, proposal.same_as)
         if target is not None and not reason:
-            reason = differs(proposal.fact.content, target.content)
+            near = self.similarity.get((proposal.ref, proposal.same_as))
+            reason = differs(proposal.fact.content, target.content, near)
         if reason:
             self.refused.setdefault(proposal.ref, reason)
             return None
@@ -272,55 +220,3 @@ def _share_terms(a: Fact, b: Fact) -> bool:
 
 def _key(fact: Fact) -> tuple[str, str]:
     return fold(fact.content).rstrip(".。!！ "), fold(fact.subject)
-
-
-def _numbers(plain: str) -> set[frozenset[object]]:
-    return {frozenset(readings) for readings in numerals.claimed(sp.without_dates(plain))}
-
-
-def _dates_differ(a: str, b: str) -> bool:
-    mine, theirs = ([m for _, m in numerals.clocks(text)] for text in (a, b))
-    if len(mine) != len(theirs) or any(not any(m & t for t in theirs) for m in mine):
-        return True
-    written = [{day for _, day in dates.written(text) if day.month or day.year} for text in (a, b)]
-    return written[0] != written[1] or dates.weekdays(a) != dates.weekdays(b)
-
-
-def _negated(plain: str) -> bool:
-    return _NEGATION.search(_NO_NEGATION.sub(" ", plain.lower())) is not None
-
-
-def _relatives(plain: str) -> set[str]:
-    found = {*re.findall(r"[a-z]+", plain.lower()), *_RELATIVE_CJK.findall(plain)}
-    return {_RELATIVES[word] for word in found if word in _RELATIVES}
-
-
-def _names_differ(a: str, b: str) -> bool:
-    """Compare names; across two scripts only what both write the same can be compared."""
-    mine, theirs = ({fold(n).removesuffix("'s") for n in sp.names(text)} for text in (a, b))
-    if is_chinese(a) != is_chinese(b):
-        return not ((mine & theirs) or _numbers(a))
-    pairs = [tuple(set(p.findall(text)) for text in (a, b)) for p in (sp.PLACE, _CALLED)]
-    return mine != theirs or any(x and y and x != y for x, y in pairs)
-
-
-def _one_change(a: str, b: str) -> bool:
-    """Tell whether one sentence is the other with some words changed, added or left out.
-
-    A paraphrase rebuilds the sentence; a changed word in the same frame tells another thing
-    ("the report by Friday", "the slides by Friday").
-    """
-    one, other = _units(a), _units(b)
-    codes = SequenceMatcher(None, one, other, autojunk=False).get_opcodes()
-    changes = [code for code in codes if code[0] != "equal"]
-    equal = sum(code[2] - code[1] for code in codes if code[0] == "equal")
-    if len({code[0] for code in changes}) != 1 or equal < _FRAME * min(len(one), len(other)):
-        return False
-    pieces = ["".join(one[i:j]) + " " + "".join(other[k:m]) for _, i, j, k, m in changes]
-    return any(words(piece) for piece in pieces)
-
-
-def _units(text: str) -> list[str]:
-    """Split into words and single CJK characters; 五 and 5 are the same."""
-    text = _CHINESE_RUN.sub(lambda m: str(numerals.number_word(m.group()) or m.group()), fold(text))
-    return re.findall(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+", text)

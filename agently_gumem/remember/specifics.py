@@ -7,7 +7,7 @@ from datetime import datetime
 from decimal import Decimal
 from functools import cached_property
 
-from agently_gumem.remember import dates, numerals
+from agently_gumem import dates, numerals
 from agently_gumem.text import CJK, STOP_WORDS, fold, words
 
 # Words that a memory puts into its sentences, whatever they tell: sharing them is no support.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from datetime import date, datetime, timedelta
 from typing import NamedTuple
 
-from agently_gumem.remember.numerals import number_word
+from agently_gumem.numerals import number_word
 
 Span = tuple[date, date]
 """First and last day."""
