@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from agently_gumem.errors import ConfigError
 from agently_gumem.records import Fact, Message
-from agently_gumem.text import make_safe
+from agently_gumem.text import estimate_tokens, make_safe
 
 A = TypeVar("A", bound=BaseModel)
 
@@ -26,6 +26,8 @@ class Prompt:
     output: Mapping[str, Any]
     """Agently's output notation."""
     answer: type[BaseModel]
+    shown: frozenset[str] = frozenset()
+    """Refs of the known Facts that stand in the text; of any other a verdict is made up."""
 
 
 class _Lenient(BaseModel):
@@ -109,28 +111,28 @@ class MemoAnswer(BaseModel):
 
 _MEMO_OUTPUT = [
     {
-        "key": (str, "a top-level key of the memo schema"),
-        "value": ("any", "the whole new value of that key"),
-        "facts": [(str, "refs of the facts (f or k) that the value rests on")],
+        "key": (str, "of MEMO SCHEMA"),
+        "value": ("any", "its whole new value"),
+        "facts": [(str, "ref that it rests on")],
     }
 ]
 _EXTRACT_OUTPUT = {
     "facts": [
         {
             "ref": (str, "f1, f2, ..."),
-            "content": (str, "one short sentence that can be understood alone"),
-            "kind": (str, "preference | fact | constraint | plan | identity | action | behavior"),
-            "topic": (str, "short name; one of TOPICS where it fits"),
-            "subject": (str, "user, or the speaker's name"),
-            "sources": [(str, "refs of the messages that say it, such as m3")],
-            "entities": [(str, "names in the fact")],
-            "labels": [(str, "a class word")],
-            "certainty": (str, "stated | observed | inferred"),
+            "content": (str, "the fact"),
+            "kind": (str, "preference|fact|constraint|plan|identity|action|behavior"),
+            "topic": (str,),
+            "subject": (str,),
+            "sources": [(str, "m1")],
+            "entities": [(str, "name in it")],
+            "labels": [(str, "class word")],
+            "certainty": (str, "stated|observed|inferred"),
             "confidence": (float, "0.0-1.0"),
-            "start": (str, "ISO date or time, empty if none"),
-            "end": (str, "ISO date or time, empty if none"),
-            "same_as": (str, "ref of the known fact that says the same, else empty"),
-            "replaces": [(str, "refs of known facts that are no longer true")],
+            "start": (str, "ISO date or time"),
+            "end": (str,),
+            "same_as": (str, "k1"),
+            "replaces": [(str, "k1")],
         }
     ],
     "memo": _MEMO_OUTPUT,
@@ -154,13 +156,17 @@ _SUMMARIZE_OUTPUT = {
 
 # Characters of a page or a speaker that a request shows.
 _NAME = 80
+# Tokens of known Facts, and of names of topics, that a request shows, the nearest of each: rules,
+# schema, memo and these come to 1,600 at most with the default schema, whatever is known.
+_KNOWN_TOKENS = 320
+_TOPIC_TOKENS = 75
 _COMMON = frozenset({"instruct", "language"})
 # What each template is filled with.
 _VARIABLES: dict[str, frozenset[str]] = {
     "extract": _COMMON | {"messages", "known", "topics", "memo", "memo_schema"},
     "summarize": _COMMON | {"topics", "facts", "names"},
     "memo": _COMMON | {"facts", "memo_schema"},
-    "context": frozenset({"memo", "layers", "chinese"}),
+    "context": frozenset({"memo", "items", "layers", "chinese"}),
 }
 
 
@@ -170,6 +176,43 @@ def json_line(value: Any) -> str:
     A line break can't end it, and `${` is escaped: Agently replaces `${input}` and its like.
     """
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("${", "$\\u007b")
+
+
+def _within(lines: Iterable[tuple[str, str]], tokens: int) -> dict[str, str]:
+    """Take lines, the first ones first, as many as fit."""
+    taken: dict[str, str] = {}
+    for name, line in lines:
+        tokens -= estimate_tokens(line) + 1
+        if tokens < 0:
+            break
+        taken[name] = line
+    return taken
+
+
+def lean_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Write out what a JSON Schema refers to, and leave out its defaults.
+
+    Where it refers to itself it says "anything": what the model writes is validated anyhow.
+    """
+    whole = {k: v for k, v in schema.items() if k != "$defs"}
+    return cast("dict[str, Any]", _lean(whole, schema.get("$defs", {})))
+
+
+def _lean(schema: Any, named: Mapping[str, Any]) -> Any:
+    if isinstance(schema, list):
+        return [_lean(part, named) for part in cast("list[Any]", schema)]
+    if not isinstance(schema, Mapping):
+        return schema
+    held = {k: v for k, v in cast("Mapping[str, Any]", schema).items() if k != "default"}
+    if "$ref" in held:
+        place = str(held.pop("$ref")).rsplit("/", 1)[-1]
+        inner = {name: part for name, part in named.items() if name != place}
+        return {**_lean(named.get(place, {}), inner), **held}
+    fields: Mapping[str, Any] = held.get("properties", {})
+    told = {k: _lean(v, named) for k, v in held.items() if k != "properties"}
+    if fields:  # names of fields are no words of the schema: one may be called "default"
+        told["properties"] = {name: _lean(part, named) for name, part in fields.items()}
+    return told
 
 
 def _message_line(ref: str, message: Message, session: str) -> str:
@@ -189,7 +232,9 @@ def _message_line(ref: str, message: Message, session: str) -> str:
 
 
 def _fact_line(ref: str, fact: Fact) -> str:
-    shown: dict[str, Any] = {"ref": ref, "content": fact.content, "kind": fact.kind}
+    shown: dict[str, Any] = {"ref": ref, "content": fact.content}
+    if fact.kind != "fact":
+        shown["kind"] = fact.kind
     if fact.topic:
         shown["topic"] = fact.topic
     if fact.subject != "user":
@@ -281,17 +326,18 @@ class Prompts:
             _message_line(ref, m, sessions.setdefault(m.session_id, f"s{len(sessions) + 1}"))
             for ref, m in messages.items()
         ]
+        known = _within(((r, _fact_line(r, f)) for r, f in candidates.items()), _KNOWN_TOKENS)
         text = self.render(
             "extract",
             messages=lines,
-            known=[_fact_line(ref, fact) for ref, fact in candidates.items()],
-            topics=list(topics),
+            known=list(known.values()),
+            topics=list(_within(((name, name) for name in topics), _TOPIC_TOKENS)),
             memo=memo,
-            memo_schema=memo_schema,
+            memo_schema=lean_schema(memo_schema),
             instruct=self.instruct,
             language=self.language,
         )
-        return Prompt("extract", text, _EXTRACT_OUTPUT, ExtractAnswer)
+        return Prompt("extract", text, _EXTRACT_OUTPUT, ExtractAnswer, frozenset(known))
 
     def summarize(self, topics: Iterable[TopicFacts], names: Iterable[str]) -> Prompt:
         """Ask for the Summaries of Topics that gathered enough new Facts."""
@@ -315,7 +361,7 @@ class Prompts:
         text = self.render(
             "memo",
             facts=[_fact_line(ref, fact) for ref, fact in facts.items()],
-            memo_schema=memo_schema,
+            memo_schema=lean_schema(memo_schema),
             instruct=self.instruct,
             language=self.language,
         )

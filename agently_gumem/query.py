@@ -13,6 +13,7 @@ from agently_gumem.recall.compose import compose
 from agently_gumem.recall.frame import neutralise
 from agently_gumem.recall.index import UserIndex
 from agently_gumem.recall.memo import render_memo
+from agently_gumem.recall.question import Question, read_question
 from agently_gumem.recall.rank import rank
 from agently_gumem.records import MemoryContext, Message, now
 from agently_gumem.remember.align import Said, said
@@ -44,26 +45,37 @@ async def recall(scope: Scope, beside: Sequence[Scope], asked: Asked) -> MemoryC
     """
     if scope.paused:
         return MemoryContext(query=asked.text)
-    (vector,) = await scope.embed_each([asked.text])
+    question = read_question(
+        asked.text, _speakers(scope, beside), asked.config.now or now(), scope.index.common
+    )
+    (vector,) = await scope.embed_each([question.bare])
     if vector is None:  # the words of the question still find something
         vector = np.zeros(scope.index.dimension, np.float32)
-    return await scope.services.worker.thread(_guarded, scope, beside, asked, vector)
+    return await scope.services.worker.thread(_guarded, scope, beside, asked, question, vector)
 
 
-def _guarded(scope: Scope, beside: Sequence[Scope], asked: Asked, vector: Any) -> MemoryContext:
+def _speakers(scope: Scope, beside: Sequence[Scope]) -> frozenset[str]:
+    return frozenset(name for held in (scope, *beside) for name in held.index.speakers)
+
+
+def _guarded(
+    scope: Scope, beside: Sequence[Scope], asked: Asked, question: Question, vector: Any
+) -> MemoryContext:
     with contextlib.ExitStack() as guards, one_thread():
         for held in sorted({scope, *beside}, key=lambda s: s.space):
             guards.enter_context(held.guard)
-        return _compose(scope, beside, asked, vector)
+        return _compose(scope, beside, asked, question, vector)
 
 
-def _compose(scope: Scope, beside: Sequence[Scope], asked: Asked, vector: Any) -> MemoryContext:
+def _compose(
+    scope: Scope, beside: Sequence[Scope], asked: Asked, question: Question, vector: Any
+) -> MemoryContext:
     index = _together(scope, beside)
     moment = asked.config.now or now()
     hidden = in_window(scope, asked)
     hits = rank(
         index,
-        asked.text,
+        question,
         vector,
         asked.config,
         session_id=asked.session_id,

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from agently_gumem.config import RecallConfig
 from agently_gumem.recall.index import UserIndex, text_of
-from agently_gumem.recall.rank import nearest_topics, nominate, rank, same_topic
+from agently_gumem.recall.nominate import nearest_topics, nominate, same_topic
+from agently_gumem.recall.question import read_question
+from agently_gumem.recall.rank import rank
 from agently_gumem.records import EventTime, Fact, Message, Summary, Topic
 
 MAY = datetime(2026, 5, 1, tzinfo=timezone.utc)
@@ -39,11 +41,11 @@ def ask(embed):
     """Ask an index and give the ids of the hits."""
 
     def recall(index, query, *, session_id=None, hidden=(), now=JULY, **config):
-        vector = embed([query])[0]
+        question = read_question(query, index.speakers, now, index.common)
         hits = rank(
             index,
-            query,
-            vector,
+            question,
+            embed([question.bare])[0],
             RecallConfig(**config),
             session_id=session_id,
             hidden=hidden,
@@ -488,7 +490,8 @@ def test_ten_thousand_records_are_ranked_in_milliseconds():
     config = RecallConfig()
 
     def once():
-        return rank(index, "word3 and word5", vectors[3], config, session_id="s1", now=JULY)
+        question = read_question("word3 and word5", (), JULY)
+        return rank(index, question, vectors[3], config, session_id="s1", now=JULY)
 
     once()
     started = datetime.now(timezone.utc)
@@ -508,7 +511,8 @@ def test_hits_are_sorted_unique_and_never_hidden(query, hidden):
     index.put([turn(i, text) for i, text in enumerate(texts)], list(np.eye(6, 8, dtype=np.float32)))
     ids = {f"m{i}" for i in hidden}
     vector = np.full(8, 8**-0.5, np.float32)
-    hits = rank(index, query, vector, RecallConfig(), session_id="s1", hidden=ids, now=JULY)
+    question = read_question(query, (), JULY)
+    hits = rank(index, question, vector, RecallConfig(), session_id="s1", hidden=ids, now=JULY)
     assert [h.score for h in hits] == sorted((h.score for h in hits), reverse=True)
     assert len({h.id for h in hits}) == len(hits)
     assert ids.isdisjoint(h.id for h in hits)
@@ -544,7 +548,8 @@ def test_an_old_value_does_not_come_back_through_a_reply_that_repeats_it(embed):
     records = [*messages, old, new]
     index.put(records, embed([text_of(r) for r in records]))
     query = "What is my shoe size?"
-    hits = rank(index, query, embed([query])[0], RecallConfig(), session_id=None, now=moment)
+    question = read_question(query, (), moment)
+    hits = rank(index, question, embed([query])[0], RecallConfig(), session_id=None, now=moment)
     shown = {hit.id for hit in hits}
     assert "f2" in shown
     assert not shown & {"m1", "m4", "f1"}

@@ -1,6 +1,6 @@
 """The text of one recall: memo, then Summaries, Facts and turns, as much as fits the budget."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -18,6 +18,7 @@ from agently_gumem.text import is_chinese
 __all__ = ["bound_memo", "compose", "neutralise", "render_memo"]
 
 LAYERS = ("summary", "fact", "turn")
+_SHORTEST = 4  # tokens; no line that says something is shorter
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,15 @@ class _Layout:
     def render(self, memo: Sequence[str], shown: Sequence[_Shown]) -> str:
         if not memo and not shown:
             return ""
-        lines = [(layer, [s.line for s in shown if s.hit.layer == layer]) for layer in LAYERS]
-        layers = [(layer, group) for layer, group in lines if group]
-        return self.prompts.render("context", memo=memo, layers=layers, chinese=self.chinese)
+        items = [(one.hit.layer, one.line) for one in shown]
+        lines = [(layer, [line for of, line in items if of == layer]) for layer in LAYERS]
+        return self.prompts.render(
+            "context",
+            memo=memo,
+            items=items,
+            layers=[(layer, group) for layer, group in lines if group],
+            chinese=self.chinese,
+        )
 
     def fits(self, memo: Sequence[str], shown: Sequence[_Shown]) -> bool:
         return self.count_tokens(self.render(memo, shown)) <= self.budget
@@ -81,18 +88,18 @@ def compose(
     writer = Writer(index, layout.chinese, now)
     known = [hit for hit in hits if hit.id in records]
     tellers = _tellers(known, records)
-    told = [
-        _Shown(hit, records[hit.id], writer.line(records[hit.id]))
-        for hit in _tellers_first(known, tellers)
-    ]
-    shown = _in_text_order(_fitting(layout, memo, told, tellers))
+
+    def write(hit: Hit) -> _Shown:
+        return _Shown(hit, records[hit.id], writer.line(records[hit.id]))
+
+    shown = _fitting(layout, memo, _tellers_first(known, tellers), tellers, write)
     text = layout.render(memo, shown)
     items = [_item(one) for one in shown]
     head = [ContextItem(layer="memo", id="memo", text="\n".join(memo))] if memo else []
     return MemoryContext(
         query=query,
         short_term_context=list(recent),
-        mid_term_context=sorted(items, key=lambda item: -item.score),
+        mid_term_context=items,
         long_term_user_context=memo_text,
         formatted_context=text,
         tokens=count_tokens(text) if text else 0,
@@ -123,13 +130,13 @@ def _tellers(
 
 
 def _tellers_first(hits: Sequence[Hit], tellers: Mapping[str, set[str]]) -> list[Hit]:
-    """Order best first, where a hit that stands for a better one comes directly before it."""
-    scores = {hit.id: hit.score for hit in hits}
+    """Keep the order, but let a hit that stands for an earlier one come directly before it."""
+    places = {hit.id: place for place, hit in enumerate(hits)}
     for layer in reversed(LAYERS):
         for hit in (hit for hit in hits if hit.layer == layer):
             for teller in tellers.get(hit.id, ()):
-                scores[teller] = max(scores[teller], scores[hit.id])
-    return sorted(hits, key=lambda hit: (-scores[hit.id], LAYERS.index(hit.layer)))
+                places[teller] = min(places[teller], places[hit.id])
+    return sorted(hits, key=lambda hit: (places[hit.id], LAYERS.index(hit.layer)))
 
 
 def _rests_on(record: Summary | Fact | Message) -> Sequence[str]:
@@ -154,8 +161,9 @@ def _fitting_memo(layout: _Layout, memo_text: str) -> list[str]:
 def _fitting(
     layout: _Layout,
     memo: Sequence[str],
-    told: Sequence[_Shown],
+    told: Sequence[Hit],
     tellers: Mapping[str, set[str]],
+    write: Callable[[Hit], _Shown],
 ) -> list[_Shown]:
     """Take items, best first, while they fit; nothing twice, what is too long is passed over.
 
@@ -165,28 +173,21 @@ def _fitting(
     left = layout.budget - layout.count_tokens(layout.render(memo, ()))
     chosen: list[_Shown] = []
     said, taken = [line.removeprefix("- ") for line in memo], set[str]()
-    for one in told:
-        if not taken.isdisjoint(tellers.get(one.hit.id, ())):
+    for hit in told:
+        if left < _SHORTEST:
+            break
+        if not taken.isdisjoint(tellers.get(hit.id, ())):
             continue
+        one = write(hit)
         cost = layout.count_tokens(f"- {one.line}\n")
         if cost <= left and not any(same_said(one.record.content, text) for text in said):
             chosen.append(one)
             said.append(one.record.content)
-            taken.add(one.hit.id)
+            taken.add(hit.id)
             left -= cost
     while chosen and not layout.fits(memo, chosen):
         chosen.pop()
     return chosen
-
-
-def _in_text_order(shown: Sequence[_Shown]) -> list[_Shown]:
-    """Order by layer; Summaries and Facts best first, turns as they were said."""
-
-    def place(one: _Shown) -> tuple[int, float]:
-        told = one.record.sequence if isinstance(one.record, Message) else -one.hit.score
-        return LAYERS.index(one.hit.layer), told
-
-    return sorted(shown, key=place)
 
 
 def _item(one: _Shown) -> ContextItem:

@@ -54,7 +54,7 @@ def neutralise(text: str, limit: int | None = ITEM_CHARS) -> str:
 
 def _defused(line: str) -> str:
     """Replace each mark that the compatibility form of the line shows to be part of a delimiter."""
-    shapes = [unicodedata.normalize("NFKC", ch) for ch in line]
+    shapes = list(line) if line.isascii() else [unicodedata.normalize("NFKC", c) for c in line]
     shape = "".join(shapes)
     places = [place for place, part in enumerate(shapes) for _ in part]
     out = list(line)

@@ -1,5 +1,6 @@
 """One user's records in memory: vectors, words and links, derived from the store."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from agently_gumem.errors import ConfigError
 from agently_gumem.recall.lexical import Match, Postings
+from agently_gumem.recall.question import asks, tells_when
 from agently_gumem.recall.vectors import Vectors
 from agently_gumem.records import Fact, Message, Summary, Topic
 from agently_gumem.text import fold, is_chinese, words
@@ -19,17 +21,45 @@ D = TypeVar("D")
 
 TURN, FACT, SUMMARY, TOPIC = range(4)
 _KINDS: tuple[type[Stored], ...] = (Message, Fact, Summary, Topic)
+_PAIRS = 512  # vectors widened at once when neighbours are compared: 2 MB
 _RECORD_BYTES = 2_000  # a pydantic record of this package beside its text, by tracemalloc
-_COLUMNS = ("kind", "chinese", "session", "sequence", "topic", "length")
+_COLUMNS = (
+    "kind",
+    "chinese",
+    "session",
+    "sequence",
+    "topic",
+    "length",
+    "who",  # speaker or role
+    "asks",  # ends as a question
+    "dated",  # holds a time, or a word for one
+    "first",  # the days that it is of, as ordinals; -1 where it has none
+    "last",
+    "before",  # the row that `alike` was last compared with
+)
 
 
 def text_of(record: Stored) -> str:
     """Return the text that a record is found by; embed this, too."""
-    if isinstance(record, Message):
-        return f"{record.speaker}: {record.content}" if record.speaker else record.content
     if isinstance(record, Topic):
         return " ".join(part for part in (record.name, *record.aliases, record.description) if part)
     return record.content
+
+
+def _days(record: Stored) -> tuple[int, int]:
+    """Return the first and last day that a record is of, as ordinals; -1 where it has none."""
+    if isinstance(record, Message):
+        first = last = record.timestamp
+    elif isinstance(record, Fact) and record.time_range is not None:
+        first, last = record.time_range.start, record.time_range.end
+    elif isinstance(record, Summary):
+        first, last = record.time.event_start, record.time.event_end
+    else:
+        first = last = None
+    first, last = first or last, last or first
+    if first is None or last is None:
+        return -1, -1
+    return first.toordinal(), last.toordinal()
 
 
 class UserIndex:
@@ -42,6 +72,7 @@ class UserIndex:
     def __init__(self, dimension: int) -> None:
         self.dimension = dimension
         self._vectors = Vectors(dimension)
+        self._alike = np.zeros(0, np.float32)
         self._citations: tuple[NDArray[np.intp], NDArray[np.intp]] | None = None
         self._table = {name: np.zeros(0, np.int64) for name in _COLUMNS}
         self._rows: dict[str, int] = {}
@@ -59,6 +90,7 @@ class UserIndex:
         )
         self._postings = Postings()
         self._codes: dict[str, int] = {}
+        self._speakers: Counter[str] = Counter()
         self._citing: dict[str, dict[str, None]] = {}
         self._replaced: dict[str, dict[str, None]] = {}
         self._text_bytes = 0
@@ -107,8 +139,8 @@ class UserIndex:
                 continue
             record = self._layers[int(self._table["kind"][row])].pop(record_id)
             self._unlink(record, row)
-            self._vectors.set(row, None)
-            self._describe(row, -1, 0, 0, 0, 0, 0)
+            self._set_vector(row, None)
+            self._describe(row, **dict.fromkeys(_COLUMNS, -1))
             self._ids[row] = None
             self._free.append(row)
 
@@ -123,7 +155,7 @@ class UserIndex:
         else:
             self._unlink(self._layers[kind][record.id], row, keep=text_of(record))
         if vector is not None:
-            self._vectors.set(row, vector)
+            self._set_vector(row, vector)
         self._layers[kind][record.id] = record
         self._link(record, row, kind)
 
@@ -144,10 +176,18 @@ class UserIndex:
         for name, column in self._table.items():
             self._table[name] = np.full(size, -1, np.int64)
             self._table[name][: len(column)] = column
+        alike, self._alike = self._alike, np.zeros(size, np.float32)
+        self._alike[: len(alike)] = alike
 
-    def _describe(self, row: int, *values: int) -> None:
-        for name, value in zip(_COLUMNS, values, strict=True):
+    def _describe(self, row: int, **values: int) -> None:
+        for name, value in values.items():
             self._table[name][row] = value
+
+    def _set_vector(self, row: int, vector: Vector | None) -> None:
+        self._vectors.set(row, vector)
+        before = self.column("before")
+        before[row] = -1
+        before[before == row] = -1
 
     def _link(self, record: Stored, row: int, kind: int) -> None:
         text = text_of(record)
@@ -156,17 +196,32 @@ class UserIndex:
         if row not in self._postings:
             self._postings.add(row, text)
             self._text_bytes += 2 * len(text) + _RECORD_BYTES
-        session, sequence, topic = -1, 0, -1
+        session, sequence, topic, who = -1, 0, -1, -1
         if isinstance(record, Message):
             session, sequence = self.code(record.session_id), record.sequence
+            who = self.code(record.speaker or record.role)
+            self._speakers[record.speaker] += 1
             self._ordered = self._ordered and sequence >= self._last_sequence
             self._last_sequence = max(self._last_sequence, sequence)
         elif isinstance(record, Topic):
             topic = self.code(fold(record.name))
         else:
             topic = self.code(fold(record.topic)) if record.topic else -1
-        length = self._postings.length(row)
-        self._describe(row, kind, is_chinese(text), session, sequence, topic, length)
+        first, last = _days(record)
+        self._describe(
+            row,
+            kind=kind,
+            chinese=is_chinese(text),
+            session=session,
+            sequence=sequence,
+            topic=topic,
+            length=self._postings.length(row),
+            who=who,
+            asks=asks(text),
+            dated=tells_when(text) or (isinstance(record, Fact) and record.time_range is not None),
+            first=first,
+            last=last,
+        )
         for links, targets in self._links(record):
             for target in targets:
                 links.setdefault(target, {})[record.id] = None
@@ -176,6 +231,8 @@ class UserIndex:
         text = text_of(record)
         if record.id in self._citing or isinstance(record, Fact):
             self._citations = None
+        if isinstance(record, Message):
+            self._speakers[record.speaker] -= 1
         if text != keep:
             self._postings.remove(row, text)
             self._text_bytes -= 2 * len(text) + _RECORD_BYTES
@@ -237,8 +294,14 @@ class UserIndex:
     @property
     def nbytes(self) -> int:
         """Approximate bytes held, records included: what eviction goes by."""
-        columns = self._vectors.nbytes + sum(column.nbytes for column in self._table.values())
+        table = sum(column.nbytes for column in self._table.values())
+        columns = self._vectors.nbytes + self._alike.nbytes + table
         return columns + self._postings.nbytes + self._text_bytes
+
+    @property
+    def speakers(self) -> list[str]:
+        """The names of those who speak in the messages."""
+        return [name for name, count in self._speakers.items() if name and count > 0]
 
     def citing(self, message_id: str) -> list[Fact]:
         """Return the Facts, of any validity, that name this message as a source."""
@@ -295,9 +358,29 @@ class UserIndex:
         """Return the dot products of (n, dimension) vectors with every row: (n, rows)."""
         return self._vectors.dot(vectors, len(self._ids))
 
+    def alike(self, rows: NDArray[np.intp], before: NDArray[np.intp]) -> NDArray[np.float32]:
+        """Return the cosine of each row with the one before it: computed once for a pair.
+
+        Args:
+            rows: (n,) rows.
+            before: (n,) the row before each; -1 gives 0.
+        """
+        known = self.column("before")
+        stale = np.flatnonzero((before >= 0) & (known[rows] != before))
+        for part in np.array_split(stale, len(stale) // _PAIRS + 1):
+            mine, other = rows[part], before[part]
+            pairs = self._vectors.rows(mine) * self._vectors.rows(other)
+            self._alike[mine] = pairs.sum(axis=1)
+            known[mine] = other
+        return np.where(before >= 0, self._alike[rows], np.float32(0))
+
     def match(self, text: str) -> Match:
         """Score the words of a text against every row."""
         return self._postings.match(words(text), self.column("length"))
+
+    def common(self, term: str) -> bool:
+        """Tell whether a term, as `text.words` gives it, is all over the records."""
+        return self._postings.common(term)
 
     def knows(self, term: str) -> bool:
         """Tell whether any record holds a term, as `text.words` gives it."""

@@ -15,6 +15,8 @@ K1 = 1.2
 B = 0.75
 # Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), 3.4.
 
+COMMON = 0.05  # share of the rows from which a term is common
+
 _MOST_TERMS = 256  # of one query: a whole document asked as a question stays bounded
 
 
@@ -69,6 +71,11 @@ class Postings:
     def knows(self, term: str) -> bool:
         """Tell whether any row holds the term."""
         return term in self._terms
+
+    def common(self, term: str) -> bool:
+        """Tell whether a term is in so many rows that it tells none from another."""
+        posting = self._terms.get(term)
+        return posting is not None and len(posting.rows) >= max(10, COMMON * len(self))
 
     @property
     def nbytes(self) -> int:

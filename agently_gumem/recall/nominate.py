@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agently_gumem.recall.index import UserIndex
-from agently_gumem.recall.signals import LEXICAL
 from agently_gumem.records import Fact, Topic
 from agently_gumem.text import fold, words
 
@@ -15,6 +14,8 @@ from agently_gumem.text import fold, words
 # of ten cases with the bundled encoder, paraphrases 0.3 in the median: generous on purpose, since a
 # candidate costs one line of a prompt and a missed one leaves an old value standing.
 NEAR = 0.15
+# Weight of words beside the cosine: what says the same in the same words comes first.
+LEXICAL = 2.0
 # Topic names: the encoder gives 16 of 22 pairs of one meaning, in two languages and across, at
 # least 0.76, and none of 22 pairs of different meaning (hiking boots, car or health insurance)
 # more than 0.72.

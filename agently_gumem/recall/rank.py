@@ -1,6 +1,6 @@
 """From one question to what is recalled, best first: signals, floor, what may be shown."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime
 from math import log
@@ -11,27 +11,26 @@ from numpy.typing import NDArray
 
 from agently_gumem.config import RecallConfig
 from agently_gumem.recall.index import FACT, SUMMARY, TURN, UserIndex
-from agently_gumem.recall.nominate import nearest_topics, nominate, same_topic
+from agently_gumem.recall.question import Question
 from agently_gumem.recall.signals import Signals, gather
+from agently_gumem.recall.spread import spread
 from agently_gumem.recall.validity import Sight
 
 HitLayer = Literal["summary", "fact", "turn"]
 
-__all__ = ["Hit", "floor_of", "nearest_topics", "nominate", "rank", "same_topic"]
-
 # The floor of the best record, by the number of records: the best of more unrelated texts lies
-# higher, by the logarithm of their number (nine of ten foreign questions stay below 0.16 on 3, 0.22
-# on 10, 0.30 on 120 short facts). Calibrated with the bundled encoder on five dialogues of
-# snap-research/locomo, 762 questions, each also asked of another dialogue: of the gold turns among
-# the first 20, 1.2 % are lost; 7.5 % of the foreign questions recall anything. On 120 facts in two
-# languages, 7 % of those questions recall anything; of paraphrases that share no word with their
-# fact, 13 % (English), 0 % (across languages) and 42 % (Chinese) recall nothing.
-FLOOR_ONE = 0.17
-FLOOR_GROWTH = 0.02
-# Beside a best record that passes, another needs this share of the floor, and of the best of its
-# layer.
-ITEM_SHARE = 0.55
+# higher. Of three Facts, nothing passes that has nothing to do with the question (40 questions in
+# two languages); on five dialogues of snap-research/locomo under 1 % of the gold turns among the
+# first 20 are lost to the floor. A steeper growth would silence more foreign questions and lose
+# paraphrases that share no word with their Fact (docs/benchmarks.md).
+FLOOR_ONE = 0.19
+FLOOR_GROWTH = 0.005
+# Beside a best record that passes, another needs this share of the score of the best of its layer;
+# what stands alone, with no conversation around it that could speak for it, these shares of the
+# floor and of the best evidence as well.
 BEST_SHARE = 0.35
+ALONE_FLOOR = 0.33
+ALONE_BEST = 0.4
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ def floor_of(records: int) -> float:
 
 def rank(
     index: UserIndex,
-    query: str,
+    question: Question,
     vector: NDArray[np.float32],
     config: RecallConfig,
     *,
@@ -66,8 +65,8 @@ def rank(
 
     Args:
         index: The user's records.
-        query: The question.
-        vector: Its vector, (dimension,), L2-normalised.
+        question: The question.
+        vector: The vector of its `bare` text, (dimension,), L2-normalised.
         config: Layers, filters, numbers of hits, floor, `as_of`.
         session_id: The session that asks, where there is one.
         hidden: Ids of messages that the model sees anyway: the window.
@@ -75,38 +74,40 @@ def rank(
     """
     if not len(index):
         return []
-    signals = gather(index, query, vector, session_id=session_id, topics=config.topic_top_k)
+    signals = gather(index, question, vector, session_id=session_id, topics=config.topic_top_k)
     sight = Sight(index, config, hidden, now)
-    floor, share = _floor(index, config)
+    floor = config.floor if config.floor is not None else floor_of(len(index) - len(index.topics))
     hits: list[Hit] = []
     for layer, kind, limit in _layers(config):
-        hits += _best(index, signals, sight, layer, index.rows(kind), limit, floor * share)
-    best = max((hit.parts["evidence"] for hit in hits), default=0.0)
-    if best < floor:
+        rows = _passing(signals, index.rows(kind), floor, calibrated=config.floor is None)
+        hits += _best(index, signals, sight, layer, rows, limit)
+    if max((hit.parts["evidence"] for hit in hits), default=0.0) < floor:
         return []
-    kept = hits if config.floor is not None else _near_best(hits)
-    return sorted(kept, key=lambda hit: -hit.score)
+    return spread(sorted(hits, key=lambda hit: -hit.score), _session_in(index))
 
 
-def _near_best(hits: list[Hit]) -> list[Hit]:
-    """Leave out what is far behind the best of its own layer.
+def _session_in(index: UserIndex) -> Callable[[str], str | None]:
+    def session_of(message_id: str) -> str | None:
+        message = index.messages.get(message_id)
+        return message.session_id if message is not None else None
 
-    A turn that repeats the question's words must not push the Facts that answer it below the cut.
-    """
-    best: dict[str, float] = {}
-    for hit in hits:
-        best[hit.layer] = max(best.get(hit.layer, 0.0), hit.parts["evidence"])
-    return [hit for hit in hits if hit.parts["evidence"] >= BEST_SHARE * best[hit.layer]]
+    return session_of
 
 
-def _floor(index: UserIndex, config: RecallConfig) -> tuple[float, float]:
-    """Return the floor of the best, and the share of it that each other must reach.
+def _passing(
+    signals: Signals, rows: NDArray[np.intp], floor: float, *, calibrated: bool
+) -> NDArray[np.intp]:
+    """Leave out the rows of a layer that say too little for this question.
 
     A floor that the developer sets holds for every record alike.
     """
-    if config.floor is not None:
-        return config.floor, 1.0
-    return floor_of(len(index) - len(index.topics)), ITEM_SHARE
+    evidence = signals.evidence[rows]
+    if not calibrated:
+        return rows[evidence >= floor]
+    core = signals.core[rows]
+    near = core >= BEST_SHARE * core.max(initial=0.0)
+    least = max(ALONE_FLOOR * floor, ALONE_BEST * float(evidence.max(initial=0.0)))
+    return rows[near & (~signals.alone[rows] | (evidence >= least))]
 
 
 def _layers(config: RecallConfig) -> list[tuple[HitLayer, int, int]]:
@@ -125,10 +126,8 @@ def _best(
     layer: HitLayer,
     rows: NDArray[np.intp],
     limit: int,
-    least: float,
 ) -> list[Hit]:
-    """Take the best of a layer that may be shown and whose evidence is enough."""
-    rows = rows[signals.evidence[rows] >= least]
+    """Take the best of some rows of a layer that may be shown."""
     hits: list[Hit] = []
     for row in rows[np.argsort(-signals.total[rows], kind="stable")].tolist():
         if len(hits) >= limit:

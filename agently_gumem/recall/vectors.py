@@ -31,6 +31,10 @@ class Vectors:
         """Return a row, (dimension,)."""
         return self._matrix[row].astype(np.float32)
 
+    def rows(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
+        """Return some rows, (n, dimension)."""
+        return self._matrix[rows].astype(np.float32)
+
     def dot(self, vectors: NDArray[np.float32], rows: int) -> NDArray[np.float32]:
         """Multiply (n, dimension) vectors with the first rows: (n, rows).
 
