@@ -7,7 +7,7 @@ the first of ours that comes and lifted by the last that goes.
 """
 
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
@@ -21,31 +21,43 @@ class _Limit:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._users = 0
-        self._held: Any = None
+        self._before: Sequence[tuple[Any, int]] = ()
 
     def enter(self) -> None:
         with self._lock:
+            if self._users == 0:
+                self._before = [(lib, lib.num_threads) for lib in _libraries()]
+                self._set([(lib, 1) for lib, _ in self._before])
             self._users += 1
-            if self._users == 1:
-                self._held = _controller().limit(limits=1, user_api="blas")
 
     def leave(self) -> None:
         with self._lock:
             self._users -= 1
             if self._users == 0:
-                self._held.restore_original_limits()
-                self._held = None
+                self._set(self._before)
+
+    @staticmethod
+    def _set(wanted: Sequence[tuple[Any, int]]) -> None:
+        for lib, threads in wanted:
+            # threadpoolctl 3.8 lets only the thread that set a limit first set another, and all
+            # others silently do nothing; the lock here is what keeps ours in order.
+            release = getattr(type(lib), "clear_controlling_thread", None)
+            if release is not None:
+                release(force=True)
+            lib.set_num_threads(threads)
+            if release is not None:
+                release(force=True)
 
 
 _limit = _Limit()
 
 
 @lru_cache(maxsize=1)
-def _controller() -> Any:
+def _libraries() -> list[Any]:
     from threadpoolctl import ThreadpoolController  # looks through the loaded libraries, once
 
     _ = np.zeros(1) @ np.zeros(1)  # so that numpy's own is among them
-    return ThreadpoolController()
+    return [lib for lib in ThreadpoolController().lib_controllers if lib.user_api == "blas"]
 
 
 @contextmanager

