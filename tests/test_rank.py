@@ -553,3 +553,75 @@ def test_an_old_value_does_not_come_back_through_a_reply_that_repeats_it(embed):
     shown = {hit.id for hit in hits}
     assert "f2" in shown
     assert not shown & {"m1", "m4", "f1"}
+
+
+def test_a_day_in_the_question_raises_what_was_said_then(build, ask):
+    """Of equal turns, the one of the day that is asked for comes first; a Fact by its time."""
+    index = build(
+        turn(1, "I had ramen for lunch"),
+        turn(2, "I had ramen for lunch", timestamp=JUNE, session="s2"),
+    )
+    assert ask(index, "What did I have for lunch in May 2026?")[0] == "m1"
+    assert ask(index, "What did I have for lunch on June 1, 2026?")[0] == "m2"
+    assert ask(index, "上个月午饭吃了什么", now=JULY)[0] == "m2"
+    index = build(
+        fact("f1", "User ran a race", time_range={"start": MAY}),
+        fact("f2", "User ran a race", time_range={"start": JUNE}),
+    )
+    assert ask(index, "Which race did I run last month?", now=JULY)[0] == "f2"
+
+
+def test_the_newest_is_asked_for(build, ask):
+    """Of equal turns, the newest comes first where the question asks for it, else the first."""
+    index = build(
+        turn(1, "I bought a pair of shoes", session="a"),
+        turn(2, "I bought a pair of shoes", session="b"),
+    )
+    assert ask(index, "Which shoes did I buy?")[0] == "m1"
+    assert ask(index, "Which shoes did I buy most recently?")[0] == "m2"
+    assert ask(index, "我最近买了什么鞋")[0] == "m2"
+
+
+def test_the_speaker_who_is_asked_about_comes_first(build, ask):
+    """Of equal turns, that of the named speaker comes first."""
+    said = [
+        turn(1, "I went hiking in the Alps", speaker="Ann"),
+        turn(2, "I went hiking in the Alps", speaker="Bob", session="s2"),
+    ]
+    index = build(*said)
+    assert ask(index, "Where did Bob go hiking?")[0] == "m2"
+    assert ask(index, "Where did Ann go hiking?")[0] == "m1"
+
+
+def test_a_time_is_preferred_where_one_is_asked_for(build, ask):
+    """Where a time is asked for, the turn that tells one is preferred."""
+    index = build(
+        turn(1, "The school trip was lovely", session="a"),
+        turn(2, "The school trip was last Friday", session="b"),
+    )
+    assert ask(index, "When was the school trip?")[0] == "m2"
+
+
+def test_a_question_counts_less_than_a_statement(build, embed):
+    """In a talk, a turn that only asks is marked down, and so is one that says next to nothing."""
+    index = build(
+        turn(1, "Will the kitchen walls be sage green?"),
+        turn(2, "The kitchen walls will be sage green.", "assistant"),
+        turn(3, "Walls!"),
+    )
+    question = read_question("Which colour for the kitchen walls?", (), JULY)
+    vector = embed([question.bare])[0]
+    config = RecallConfig(floor=0.0)
+    hits = rank(index, question, vector, config, session_id=None, now=JULY)
+    cues = {hit.id: hit.parts["cues"] for hit in hits}
+    assert cues["m1"] < cues["m2"]
+    assert cues["m3"] < cues["m2"]
+
+
+def test_a_sure_fact_comes_before_a_guess(build, ask):
+    """Of equal Facts, the one of more confidence comes first."""
+    index = build(
+        fact("f1", "User likes tea", confidence=0.4, certainty="inferred"),
+        fact("f2", "User likes tea"),
+    )
+    assert ask(index, "tea") == ["f2", "f1"]

@@ -14,6 +14,11 @@ _ASKS_WHEN = re.compile(
     r"|什么时候|什么时间|何时|哪[一]?[天年月日周]|几[月号点年]|多久|多长时间|哪个(?:月|星期)",
     re.IGNORECASE,
 )
+_ASKS_LATEST = re.compile(
+    r"\b(?:latest|newest|recent(?:ly)?|last time|currently|nowadays|right now|these days)\b"
+    r"|最近|最新|目前|现在|如今|上次|上一次|刚才|刚刚",
+    re.IGNORECASE,
+)
 _TELLS_WHEN = re.compile(
     r"\b(?:yesterday|today|tonight|tomorrow|ago|recently|since|(?:last|next|this|past|every) "
     r"(?:\w+ )?(?:night|morning|evening|spring|summer|fall|autumn|winter)s?"
@@ -40,6 +45,8 @@ class Question:
     """The speakers that it names, as they are stored."""
     asks_when: bool = False
     """It asks for a time."""
+    asks_latest: bool = False
+    """It asks for what is newest."""
     days: frozenset[Span] = frozenset()
     """The days that it names."""
 
@@ -68,7 +75,12 @@ def read_question(
         bare = text
     plain = normal(text)
     return Question(
-        text, bare, frozenset(named), _ASKS_WHEN.search(plain) is not None, days_in(plain, now)
+        text,
+        bare,
+        frozenset(named),
+        asks_when=_ASKS_WHEN.search(plain) is not None,
+        asks_latest=_ASKS_LATEST.search(plain) is not None,
+        days=days_in(plain, now),
     )
 
 

@@ -34,6 +34,8 @@ ASKED_WHEN = 0.1
 """A time, where the question asks for one."""
 DATED = 0.2
 """The day that the question names."""
+LATEST = 0.1
+"""By the place in the order of all that was said, where the question asks for what is newest."""
 ASKING = -0.15
 """A turn that ends as a question says less than its answer."""
 SUBSTANCE = 0.06
@@ -163,12 +165,16 @@ def _named(index: UserIndex, question: Question) -> Scores:
     """Score what the question names beside its content: one speaker, a day, that it asks when."""
     found = np.zeros(len(index.column("kind")), np.float32)
     if question.asks_when:
-        found[index.column("dated") > 0] = ASKED_WHEN
+        found[index.column("dated") > 0] += ASKED_WHEN
+    if question.asks_latest:
+        sequence = np.maximum(index.column("sequence"), 0)
+        found += LATEST * sequence / max(1, int(sequence.max(initial=0)))
     first, last = index.column("first"), index.column("last")
+    told = np.zeros(len(found), np.bool_)
     for start, end in question.days:
         # What happened on a day is told on the next as well.
-        told = (first >= 0) & (first <= end.toordinal() + 1) & (last >= start.toordinal())
-        found[told] = DATED
+        told |= (first >= 0) & (first <= end.toordinal() + 1) & (last >= start.toordinal())
+    found[told] += DATED
     if len(question.speakers) == 1:
         (speaker,) = question.speakers
         found += SPEAKER * (index.column("who") == index.code(speaker))

@@ -14,6 +14,7 @@ from agently_gumem.records import Fact, Message, Summary
 from agently_gumem.text import words
 
 DEPRIORITIZED = 0.5  # what a deprioritized Summary keeps of its weight
+UNSURE = 0.2  # of its weight, a Fact of no confidence at all loses so much
 MOST = 0.6  # of the words that a superseded Fact alone says: a turn with them says it again
 
 
@@ -49,7 +50,9 @@ class Sight:
         return ()
 
     def weight(self, record: Stored) -> float:
-        """Return the factor of a record's score: boost, decay a day, deprioritized."""
+        """Return the factor of a record's score: confidence, boost, decay a day, deprioritized."""
+        if isinstance(record, Fact):
+            return 1.0 - UNSURE * (1.0 - record.confidence)
         if not isinstance(record, Summary):
             return 1.0
         told = record.time.event_end or record.updated_at
