@@ -43,9 +43,9 @@ class Limits(Record):
     """Tokens of messages in one digest request; the rest waits for the next."""
     digest_messages: int = Field(default=500, ge=2)
     candidates: int = Field(default=20, ge=0)
-    """Known Facts that a digest request shows."""
+    """Known Facts that a digest request shows at most, the nearest within 320 tokens."""
     topics: int = Field(default=20, ge=0)
-    """Topic names that a digest request shows."""
+    """Topic names that a digest request shows at most, the nearest within 75 tokens."""
     facts_per_message: int = Field(default=12, ge=1)
     """More Facts than this from one message are not kept: a model that runs wild."""
     summary_after: int = Field(default=4, ge=1)
