@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         Summary,
         Topic,
     )
-    from agently_gumem.remember.digest import DigestReport
+    from agently_gumem.remember.job import DigestReport
     from agently_gumem.session import MemorySession
     from agently_gumem.text import estimate_tokens
     from agently_gumem.triggers import (
@@ -93,7 +93,7 @@ _HOMES = {
     ),
     "gumem": "GUMem",
     "records": "Action ContextItem Fact Memo MemoryContext Message StableFact Summary Topic",
-    "remember.digest": "DigestReport",
+    "remember.job": "DigestReport",
     "session": "MemorySession",
     "text": "estimate_tokens",
     "triggers": (

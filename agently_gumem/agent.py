@@ -8,7 +8,7 @@ from agently_gumem.errors import ConfigError, NotFound
 from agently_gumem.host import Host
 from agently_gumem.options import SessionOptions
 from agently_gumem.records import MemoryContext
-from agently_gumem.remember.digest import DigestReport
+from agently_gumem.remember.job import DigestReport
 from agently_gumem.session import MemorySession
 from agently_gumem.turns import NOTHING, Handled
 from agently_gumem.user import UserMemory

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from agently_gumem.engine import Engine
-from agently_gumem.remember.digest import DigestReport, Job, digest, waiting_ids
+from agently_gumem.remember.job import DigestReport, Job, digest, waiting_ids
 from agently_gumem.scope import Scope
 
 _log = logging.getLogger("agently_gumem")

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -41,7 +41,7 @@ class _Limit:
         for lib, threads in wanted:
             # threadpoolctl 3.8 lets only the thread that set a limit first set another, and all
             # others silently do nothing; the lock here is what keeps ours in order.
-            release = getattr(type(lib), "clear_controlling_thread", None)
+            release = getattr(lib, "clear_controlling_thread", None)
             if release is not None:
                 release(force=True)
             lib.set_num_threads(threads)
@@ -57,7 +57,8 @@ def _libraries() -> list[Any]:
     from threadpoolctl import ThreadpoolController  # looks through the loaded libraries, once
 
     _ = np.zeros(1) @ np.zeros(1)  # so that numpy's own is among them
-    return [lib for lib in ThreadpoolController().lib_controllers if lib.user_api == "blas"]
+    loaded: list[Any] = cast("Any", ThreadpoolController)().lib_controllers
+    return [lib for lib in loaded if lib.user_api == "blas"]
 
 
 @contextmanager

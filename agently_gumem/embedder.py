@@ -1,5 +1,8 @@
 """The bundled multilingual embedder, and the one way in which any embedder is called."""
 
+import contextlib
+import logging
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -37,8 +40,7 @@ class BundledEmbedder:
 
     def __call__(self, input: list[str]) -> list[Vector]:  # Chroma's own name
         """Embed texts, one vector of shape (512,) each."""
-        with _loading:
-            model = _bundled_model()
+        model = _loaded()
         with one_thread():
             return list(np.asarray(model.encode(list(input)), dtype=np.float32))
 
@@ -53,7 +55,30 @@ def _bundled_model() -> Any:
     return model
 
 
-_loading = threading.Lock()
+_log = logging.getLogger("agently_gumem")
+_loading = threading.RLock()
+if hasattr(os, "register_at_fork"):  # not on Windows
+    # A child of a half-made load would wait for a thread that it does not have.
+    os.register_at_fork(
+        before=_loading.acquire,
+        after_in_parent=_loading.release,
+        after_in_child=_loading.release,
+    )
+
+
+def _loaded() -> Any:
+    with _loading:
+        return _bundled_model()
+
+
+def _load(*loads: Callable[[], object]) -> None:
+    """Load one after the other; the first use of what fails meets it again, and there it counts."""
+    for load in loads:
+        try:
+            with _loading:
+                load()
+        except Exception as error:  # noqa: BLE001  # whatever it is, it is not lost: see above
+            _log.debug("not loaded early: %s", type(error).__name__)
 
 
 class Embedder:
@@ -73,6 +98,7 @@ class Embedder:
         self._cache: OrderedDict[str, Vector] = OrderedDict()
         self._size = cache
         self._lock = threading.Lock()
+        self._preloading = False
 
     @property
     def dimension(self) -> int:
@@ -80,6 +106,23 @@ class Embedder:
         if self._dimension is None:
             self._dimension = int(self._call(["dimension"]).shape[1])
         return self._dimension
+
+    def preload(self, *also: Callable[[], object]) -> None:
+        """Load the bundled model in the background, once; an own function is not called early.
+
+        Args:
+            also: What else the first question needs.
+        """
+        if self._preloading:
+            return
+        self._preloading = True
+        bundled = [_loaded] if isinstance(self._function, BundledEmbedder) else []
+        # A daemon: neither `close` nor the end of the process waits for it.
+        thread = threading.Thread(
+            target=_load, args=(*bundled, *also), name="gumem-load", daemon=True
+        )
+        with contextlib.suppress(RuntimeError):  # no more threads: then at the first use
+            thread.start()
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return unit vectors, shape (len(texts), dimension); empty text gives a zero vector.

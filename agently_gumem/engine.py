@@ -210,11 +210,13 @@ class Engine:
 
     def _evict(self) -> None:
         """Let go of the least recently used scopes past the limit of bytes."""
-        if self._bytes <= self.limits.index_bytes:
-            return
-        for key, scope in list(self._scopes.items())[:-1]:  # never the one that was just used
-            if self._bytes <= self.limits.index_bytes:
-                return
+        gone: list[tuple[str, str]] = []
+        newest = next(reversed(self._scopes), None)  # was just used, and stays
+        for key, scope in self._scopes.items():  # read only as far as needed: there are thousands
+            if self._bytes <= self.limits.index_bytes or key == newest:
+                break
             if scope.in_use == 0:
-                del self._scopes[key]
+                gone.append(key)
                 self._bytes -= self._sizes.pop(key, 0)
+        for key in gone:
+            del self._scopes[key]

@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,12 @@ from agently_gumem.model import Model
 from agently_gumem.options import SessionOptions
 from agently_gumem.prompts import Prompts
 from agently_gumem.records import Memo, as_record
-from agently_gumem.remember.digest import Job, digest
+from agently_gumem.remember.job import Job, digest
 from agently_gumem.remember.select import Selector
 from agently_gumem.scope import Services
 from agently_gumem.session import MemorySession
 from agently_gumem.store import Store, open_client
-from agently_gumem.text import estimate_tokens
+from agently_gumem.text import estimate_tokens, words
 from agently_gumem.triggers import Idle, SessionEnd, TriggerState, WindowExceeds
 from agently_gumem.turns import SessionTurns
 from agently_gumem.user import UserMemory
@@ -89,7 +90,7 @@ class GUMem:
             raise ConfigError(f"model_settings={model_settings!r} is no dict of Agently settings")
         if count_tokens is not None and not callable(count_tokens):
             raise ConfigError(f"count_tokens={count_tokens!r} can't be called")
-        embedder = Embedder(embedding_function)
+        self._embedder = embedder = Embedder(embedding_function)
         count = count_tokens or estimate_tokens
 
         def open_services() -> Services:
@@ -187,6 +188,7 @@ class GUMem:
         bound = _Bound.of(agent, self._engine)
         memory = MemorySession(self._engine, user, session_id, options, bound.host)
         bound.add(memory)
+        self._preload(options)
         return memory
 
     def attach(
@@ -232,9 +234,11 @@ class GUMem:
             remember=remember,
             session_memo=session_memo,
         )
-        return AgentMemory(
+        memory = AgentMemory(
             self._engine, agent, user_id=user_id, space=space, options=options, existing=existing
         )
+        self._preload(options)
+        return memory
 
     def open(self, ref: Mapping[str, str], *, agent: Any = None, **options: Any) -> MemorySession:
         """Return the session that a `MemorySession.ref()` names.
@@ -278,6 +282,15 @@ class GUMem:
     async def async_status(self) -> dict[str, Any]:
         """Return `status()`; nothing in it waits."""
         return self.status()
+
+    def _preload(self, options: SessionOptions) -> None:
+        """Load what the first turn needs before it comes: the embedder's weights take a second."""
+        if options.remember and not switched_off():
+            self._embedder.preload(
+                lambda: words("load"),
+                lambda: Selector()("load"),
+                lambda: import_module("agently_gumem.remember.digest"),
+            )
 
     async def _sweep(self) -> dict[str, int]:
         """Digest what waits for any user, in sessions that nobody has open in this process.

@@ -10,7 +10,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,11 @@ from agently_gumem.worker import Worker
 
 R = TypeVar("R")
 WAITING = ("pending", "chunked")
+# Calls of an embedder that fail before the rest waits for the next digest or load: it is down
+# then, and each call may take its time. One bad text among 64 is found within seven.
+REFUSALS = 12
+Pair: TypeAlias = "tuple[Kept, NDArray[np.float32] | None]"
+"""A record and its vector, where it has one."""
 
 
 class Selected(Protocol):
@@ -126,6 +131,8 @@ class Scope:
         self.in_use = 0
         self.guard = threading.Lock()
         """Held while the index changes, and while a recall reads it in the pool."""
+        self._bare: dict[str, None] = {}
+        """Ids of the records that say something and have no vector."""
         self._order = asyncio.Lock()
         """Orders writes and loads: what is read while something is written would lose it."""
         self._revision: Mapping[str, Any] | None = None
@@ -181,8 +188,7 @@ class Scope:
             rows = [to_row(r, v) for r, v in pairs]
             await self.services.worker.thread(self.rows.write, [*rows, *flags])
             kept = [(r, v) for r, v in pairs if not isinstance(r, MemoState)]
-            with self.guard:
-                self.index.put([r for r, _ in kept], [v for _, v in kept])
+            self._put(kept)
             for record in records:
                 if isinstance(record, MemoState):
                     self.memo = record
@@ -200,6 +206,8 @@ class Scope:
             await self.services.worker.thread(self.rows.delete, layer, ids)
             with self.guard:
                 self.index.drop(ids)
+            for record_id in ids:
+                self._bare.pop(record_id, None)
 
     async def mark(self, mark_id: str, name: str) -> None:
         """Remember that a stage was marked, for every process."""
@@ -230,17 +238,22 @@ class Scope:
             await self._embed_bare()
 
     async def _embed_bare(self) -> None:
-        kept = (self.index.messages, self.index.facts, self.index.summaries, self.index.topics)
-        bare = [r for layer in kept for r in layer.values() if self.index.vector(r.id) is None]
-        bare = [r for r in bare if text_of(r).strip()]
+        bare = [r for r in map(self.index.get, self._bare) if r is not None]
         if not bare:
             return
         vectors = await self.embed_each([text_of(record) for record in bare])
         found = [(r, v) for r, v in zip(bare, vectors, strict=True) if _is_vector(v)]
         if found:
             await self.services.worker.thread(self.rows.write, [to_row(r, v) for r, v in found])
-            with self.guard:
-                self.index.put([r for r, _ in found], [v for _, v in found])
+            self._put(found)
+
+    def _put(self, pairs: Sequence[Pair]) -> None:
+        """Bring the index up to what was written."""
+        with self.guard:
+            self.index.put([r for r, _ in pairs], [v for _, v in pairs])
+        for record, _ in pairs:
+            self._bare.pop(record.id, None)
+        self._bare |= _without_vector(pairs)
 
     async def embed_each(self, texts: Sequence[str]) -> "list[NDArray[np.float32] | None]":
         """Embed, and give None for a text that the embedder refuses.
@@ -248,16 +261,21 @@ class Scope:
         What was said must be stored whatever the embedder makes of it: without a vector it is
         found by its words, and it is embedded again at the next load.
         """
-        try:
-            return list(await self.embed(texts))
-        except EmbedderError as error:
-            self.troubles.note("embedder", error)
-        out: list[NDArray[np.float32] | None] = []
-        for text in texts:
+        out: list[NDArray[np.float32] | None] = [None] * len(texts)
+        parts, refused = [range(len(texts))], 0
+        while parts and refused < REFUSALS:
+            part = parts.pop()
             try:
-                out.append((await self.embed([text]))[0])
-            except EmbedderError:
-                out.append(None)  # noted above
+                found = await self.embed([texts[place] for place in part])
+            except EmbedderError as error:
+                if not refused:
+                    self.troubles.note("embedder", error)
+                refused += 1
+                middle = len(part) // 2
+                parts += [half for half in (part[:middle], part[middle:]) if middle]
+                continue
+            for place, vector in zip(part, found, strict=True):
+                out[place] = vector
         return out
 
     async def _vectors(
@@ -271,7 +289,8 @@ class Scope:
             if isinstance(record, MemoState):
                 continue
             held = self.index.get(record.id)
-            if held is not None and text_of(held) == text_of(record):
+            same = held is not None and text_of(held) == text_of(record)
+            if same and record.id not in self._bare:
                 out[place] = self.index.vector(record.id)
             else:
                 fresh.append((place, text_of(record)))
@@ -285,7 +304,7 @@ class Scope:
         """Build the index anew from the rows of one load."""
         index = UserIndex(self.services.embedder.dimension)
         memo: MemoState | None = None
-        pairs: list[tuple[Kept, NDArray[np.float32] | None]] = []
+        pairs: list[Pair] = []
         self.paused = False
         for row in rows:
             try:
@@ -306,6 +325,7 @@ class Scope:
         self._sequence = max(self._sequence, last)
         with self.guard:
             self.memo, self.index = memo, index
+        self._bare = _without_vector(pairs)
         self.leftover = frozenset(m.id for m in self.waiting())
 
     def _take_flag(self, row: Row) -> None:
@@ -322,9 +342,12 @@ def _is_vector(vector: "NDArray[np.float32] | None") -> bool:
     return vector is not None and bool(vector.any())
 
 
-def _within(
-    pairs: list[tuple[Kept, NDArray[np.float32] | None]], limit: int
-) -> tuple[list[tuple[Kept, NDArray[np.float32] | None]], frozenset[str]]:
+def _without_vector(pairs: Sequence[Pair]) -> dict[str, None]:
+    """Name the records that say something and have no vector, in their order."""
+    return {r.id: None for r, v in pairs if not _is_vector(v) and text_of(r).strip()}
+
+
+def _within(pairs: list[Pair], limit: int) -> tuple[list[Pair], frozenset[str]]:
     """Leave out the oldest processed turns of a user past the limit of an index."""
     over = len(pairs) - limit
     if over <= 0:

@@ -7,7 +7,7 @@ from typing import Any
 from agently_gumem.engine import checked_name
 from agently_gumem.records import MemoryContext, Message, now
 from agently_gumem.remember import journal as journaling
-from agently_gumem.remember.digest import DigestReport
+from agently_gumem.remember.job import DigestReport
 from agently_gumem.scope import Scope
 from agently_gumem.turns import SessionTurns
 from agently_gumem.worker import awaitable, blocking

@@ -25,7 +25,7 @@ from agently_gumem.records import (
 )
 from agently_gumem.records._base import named
 from agently_gumem.remember import journal
-from agently_gumem.remember.digest import DigestReport, Job, digest, rebuild_memo
+from agently_gumem.remember.job import DigestReport, Job, digest, rebuild_memo
 from agently_gumem.text import fold
 from agently_gumem.worker import Worker, awaitable, blocking
 

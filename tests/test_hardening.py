@@ -7,6 +7,7 @@ import threading
 import weakref
 from datetime import datetime
 
+import chromadb
 import pytest
 from e2e import agent_of, attached
 
@@ -64,6 +65,80 @@ def test_a_text_that_the_embedder_refuses_is_stored_and_found_by_its_words():
         assert len(user.messages()) == 2
         assert "poison ring" in user.query("Which poison ring?").formatted_context
         assert gumem.status()["errors"]["embedder"] > 0
+
+
+def test_what_the_embedder_was_down_for_is_embedded_at_the_next_load(tmp_path):
+    """Once; while it is down it is not asked for each text alone."""
+    asked = []
+
+    def embed(texts):
+        asked.append(list(texts))
+        if down:
+            raise ValueError
+        return [[1.0, float(len(t) % 7)] for t in texts]
+
+    def told(text):
+        return any(text in texts for texts in asked)
+
+    down = False
+    with GUMem(tmp_path, embedding_function=embed) as gumem:
+        down = True
+        gumem.user("alice").add_messages([{"content": f"I ski on day {i}."} for i in range(40)])
+        assert len(asked) < 20
+    down = False
+    for again in (True, False):
+        asked.clear()
+        with GUMem(tmp_path, embedding_function=embed) as gumem:
+            gumem.user("alice").messages()
+            assert told("I ski on day 8.") is again
+
+
+def test_texts_that_the_embedder_refuses_keep_no_other_from_its_vector():
+    """The bad ones are found by halves; all others have their vectors at once."""
+    good = set()
+
+    def embed(texts):
+        if any("poison" in t for t in texts):
+            raise ValueError
+        good.update(texts)
+        return [[1.0, float(len(t) % 7)] for t in texts]
+
+    with GUMem(embedding_function=embed) as gumem:
+        texts = [f"I row on day {i}." for i in range(50)]
+        poison = [f"My poison ring {i}." for i in range(3)]
+        gumem.user("alice").add_messages([{"content": t} for t in [*texts, *poison, "I ski."]])
+        assert good.issuperset([*texts, "I ski."])
+
+
+def test_past_the_limit_of_bytes_the_users_that_came_first_are_let_go(tmp_path):
+    """They are read again when they come back; who came last is still there."""
+    loads = []
+
+    class Counting:
+        """A client that notes the reads of its collections."""
+
+        def __init__(self, inner):
+            self._inner = inner
+
+        def __getattr__(self, name):
+            return getattr(self._inner, name)
+
+        def get_or_create_collection(self, *args, **named):
+            return Counting(self._inner.get_or_create_collection(*args, **named))
+
+        def get(self, **named):
+            loads.append(named)
+            return self._inner.get(**named)
+
+    client = Counting(chromadb.PersistentClient(str(tmp_path)))
+    with GUMem(client=client, limits={"index_bytes": 400_000}) as gumem:
+        for number in range(12):
+            gumem.user(f"user-{number}").add_messages({"content": f"I own {number} cats."})
+        loads.clear()
+        assert "11 cats" in gumem.user("user-11").messages()[0].content
+        assert not loads
+        assert "0 cats" in gumem.user("user-0").messages()[0].content
+        assert len(loads) == 1
 
 
 def test_closing_in_the_middle_of_a_turn_leaves_the_turn_whole():

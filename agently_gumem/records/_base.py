@@ -33,7 +33,7 @@ Text = Annotated[str, BeforeValidator(_safe)]
 class Record(BaseModel):
     """A frozen record; an unknown field is an error, so that a typing slip is seen."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 def named(kind: type[Record]) -> str:

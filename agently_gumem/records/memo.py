@@ -2,15 +2,13 @@
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from agently_gumem.records._base import Moment, Record
 
 
 class StableFact(BaseModel):
     """A confirmed fact that matters to most questions."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     fact: str
     confidence: float = Field(default=1.0, ge=0.0, le=1.0)
@@ -19,14 +17,25 @@ class StableFact(BaseModel):
 class Memo(BaseModel):
     """What always matters about the user; subclass or replace it with a schema of your own."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
+    user_preferences: dict[str, str] = Field(
+        default_factory=dict,
+        description="Long-term preferences, one short key each: how to address and answer, likes, "
+        "dislikes.",
+    )
+    constraints: list[str] = Field(
+        default_factory=list,
+        description="Durable limits that every plan has to respect: budget, diet, times that are "
+        "not possible.",
+    )
+    stable_facts: list[StableFact] = Field(
+        default_factory=list[StableFact],
+        description="Confirmed facts about the user that matter to most questions.",
+    )
 
-    user_preferences: dict[str, str] = Field(default_factory=dict)
-    """Long-term preferences, one short key each: how to address and answer, likes, dislikes."""
-    constraints: list[str] = Field(default_factory=list)
-    """Durable limits that every plan has to respect: budget, diet, times that are not possible."""
-    stable_facts: list[StableFact] = Field(default_factory=list[StableFact])
-    """Confirmed facts about the user that matter to most questions."""
+
+# In a subclass the string under a field is its description, which the model reads. Not here: to
+# find it pydantic asks for the source, and so for the file of every loaded module (30 ms of CPU).
+Memo.model_config["use_attribute_docstrings"] = True
 
 
 class MemoState(Record):

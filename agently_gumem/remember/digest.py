@@ -8,7 +8,6 @@ the messages still wait. Summaries follow in a request of their own, when enough
 import functools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
@@ -18,6 +17,7 @@ from agently_gumem.prompts import MemoAnswer, MemoPatch
 from agently_gumem.recall.nominate import same_topic
 from agently_gumem.records import Fact, MemoState, Message, Summary, Topic, now
 from agently_gumem.remember.extract import Extracted, extract
+from agently_gumem.remember.job import DigestReport, Job, waiting_ids
 from agently_gumem.remember.memo import MemoRules, Patched, apply_patches
 from agently_gumem.remember.reconcile import Reconciled, reconcile
 from agently_gumem.remember.summarize import summarize
@@ -26,38 +26,6 @@ from agently_gumem.scope import Scope
 from agently_gumem.text import fold, is_chinese
 
 REBUILD_FACTS = 120
-
-
-@dataclass
-class DigestReport:
-    """What one digest did."""
-
-    messages: int = 0
-    """Messages that became processed."""
-    new: int = 0
-    superseded: int = 0
-    summaries: int = 0
-    memo_changed: bool = False
-    dropped: Counter[str] = field(default_factory=Counter[str])
-    """Drafts that were no Facts, and parts of answers that were refused, by reason."""
-    error: str = ""
-    """Why it ended early; what waits is taken up by the next."""
-
-    def payload(self) -> dict[str, Any]:
-        """Return it as the payload of an event."""
-        return {**vars(self), "dropped": dict(self.dropped)}
-
-
-@dataclass(frozen=True)
-class Job:
-    """What a digest takes, and how it asks."""
-
-    session_id: str | None = None
-    """Only messages of this session and of sessions that nobody has open; None: of all."""
-    ids: frozenset[str] | None = None
-    """Only these messages, where that is settled already."""
-    agent: Any | None = None
-    retry_failed: bool = False
 
 
 async def digest(scope: Scope, job: Job) -> DigestReport:
@@ -115,15 +83,6 @@ async def rebuild_memo(scope: Scope, agent: Any | None) -> DigestReport:
         await scope.ready()
         await _rebuild(scope, agent, report)
     return report
-
-
-def waiting_ids(scope: Scope, session_id: str | None) -> frozenset[str]:
-    """Name what a digest of a session takes: its own, and what closed sessions left behind."""
-    return frozenset(
-        m.id
-        for m in scope.waiting()
-        if session_id in (None, m.session_id) or not scope.is_open(m.session_id)
-    )
 
 
 async def _take_up_failed(scope: Scope) -> frozenset[str]:

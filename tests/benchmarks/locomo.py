@@ -256,6 +256,19 @@ def in_text(asked: Sequence[Asked]) -> list[dict[str, Any]]:
     return rows
 
 
+def layers(bench: Bench, asked: Sequence[Asked]) -> list[dict[str, Any]]:
+    """Tabulate what stands in a text of turns alone, of Facts alone, and of both."""
+    rows: list[dict[str, Any]] = []
+    for name, chosen in {"turns": ["turn"], "Facts": ["fact"], "both": ["fact", "turn"]}.items():
+        row: dict[str, Any] = {"layers": name}
+        for budget in BUDGETS:
+            config = {"max_tokens": budget, "layers": chosen}
+            found = [bench.ask(a.dialogue, a.question.text, **config) for a in asked]
+            row[f"{budget} tokens"] = mean(map(standing, asked, found))
+        rows.append(row)
+    return rows
+
+
 def sessions(asked: Sequence[Asked]) -> list[dict[str, Any]]:
     """Tabulate how often the evidence's sessions are among the first items."""
     chance = random.Random(1)
@@ -329,6 +342,7 @@ def main() -> None:
         tables = {
             f"Evidence turns in the order of the items: {on}": evidence(asked),
             "Evidence that stands in the text": in_text(asked),
+            "The same, by what it is made of": [] if given.turns_only else layers(bench, asked),
             "Sessions of the evidence, by the first source of each item": sessions(asked),
             "What the floor takes of the own gold": floor_loses(asked),
             "Recalled although nothing should be": [] if given.no_foreign else foreign(bench),

@@ -82,7 +82,7 @@ def measured(options: Namespace) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         own = [size(options, records, users, s) for s in options.shards]
         plain = _beside(options, records, users)
         rows += [{**row, **plain} for row in own]
-        if records // users == FEW:
+        if records // users == FEW and records > min(USERS):
             small = size(options, 4_000, 4_000 // FEW, options.shards[0])
             rows.insert(0, {**small, **_beside(options, 4_000, 4_000 // FEW)})
     one: dict[str, Any] = {}
