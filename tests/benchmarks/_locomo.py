@@ -69,9 +69,10 @@ class Dialogue:
         if request.memory_stage != "extract":
             return {"summaries": [], "same_topics": []}
         refs: dict[str, str] = {}
-        keys = {(t.speaker, t.text): t.key for t in self.turns}
+        keys = {text: t.key for t in self.turns for text in (t.text, (t.speaker, t.text))}
         for line in request.data["NEW MESSAGES"]:
-            refs[keys[line["speaker"], line["text"]]] = line["ref"]
+            who, text = line.get("speaker"), line["text"]
+            refs[keys[(who, text) if who else text]] = line["ref"]
         facts = [
             {"content": text, "subject": who, "sources": [refs[k] for k in cited if k in refs]}
             for text, who, cited in self.facts

@@ -105,12 +105,14 @@ class Bench:
         self.users: dict[str, UserMemory] = {d.name: gumem.user(d.name) for d in dialogues}
         self.facts = 0
 
-    def fill(self, model: ScriptedModel | None) -> None:
+    def fill(self, model: ScriptedModel | None, *, speakers: bool = True) -> None:
         """Bring in the turns, and with a model the facts."""
         for dialogue in self.dialogues:
             user = self.users[dialogue.name]
             by_session: dict[str, list[dict[str, Any]]] = defaultdict(list)
             for message in dialogue.messages():
+                if not speakers:
+                    del message["speaker"]
                 by_session[message.pop("session_id")].append(message)
             for session, messages in by_session.items():
                 user.add_messages(messages, session_id=session)
@@ -326,6 +328,7 @@ def main() -> None:
     """Fill the memories, ask everything, print and write the tables."""
     parser = arguments(__doc__ or "", data=True)
     parser.add_argument("--turns-only", action="store_true", help="without the shipped facts")
+    parser.add_argument("--no-speakers", action="store_true", help="messages do not name theirs")
     parser.add_argument("--no-foreign", action="store_true", help="leave the foreign questions out")
     given = parser.parse_args()
     embedder = Timed()
@@ -335,7 +338,7 @@ def main() -> None:
     ):
         Agently.set_settings("OpenAICompatible", model.settings)
         bench = Bench(read(given.file), gumem, embedder)
-        bench.fill(None if given.turns_only else model)
+        bench.fill(None if given.turns_only else model, speakers=not given.no_speakers)
         asked = ask_all(bench, BUDGETS)
         records = sum(len(d.turns) for d in bench.dialogues)
         on = f"{len(bench.dialogues)} dialogues, {records} turns, {bench.facts} facts"
