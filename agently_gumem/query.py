@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -101,9 +102,7 @@ def memo_text(scope: Scope, budget: int) -> str:
     value: Mapping[str, Any] = scope.memo.value if scope.memo else {}
     text = render_memo(scope.services.schema.fitting(value), count, budget)
     imported = [
-        neutralise(m.content)
-        for m in scope.index.messages.values()
-        if m.event_type == IMPORTED_MEMO and m.status in WAITING
+        neutralise(m.content) for m in scope.index.events(IMPORTED_MEMO) if m.status in WAITING
     ]
     lines = [text] if text else []
     for line in imported:
@@ -126,8 +125,12 @@ def in_window(scope: Scope, asked: Asked) -> frozenset[str]:
 def _recent(scope: Scope, asked: Asked, hidden: Collection[str]) -> list[Message]:
     if asked.session_id is None or not asked.config.message_recent_limit:
         return []
-    gone = [m for m in scope.messages_of(asked.session_id) if m.id not in hidden]
-    return gone[-asked.config.message_recent_limit :]
+    newest = (
+        m
+        for m in reversed(list(scope.index.messages.values()))
+        if m.session_id == asked.session_id and m.id not in hidden
+    )
+    return list(islice(newest, asked.config.message_recent_limit))[::-1]
 
 
 def _together(scope: Scope, beside: Sequence[Scope]) -> UserIndex:

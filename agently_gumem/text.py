@@ -11,6 +11,7 @@ CJK = re.compile(f"[{_CJK}]")
 _UNSAFE = re.compile("[\x00\ud800-\udfff]")
 _LINE_BREAKS = re.compile("[\u2028\u2029\u0085\x0b\x0c]")
 _TOKEN = f"[{_CJK}]+|[^\\W_{_CJK}]+(?:['’.,:/@_-][^\\W_{_CJK}]+)*"
+_LONGEST_WORD = 64  # what is longer is no word: it is not stemmed, and fills no cache
 _POSSESSIVE = re.compile(r"['’](?:s|re|ve|ll|d|m|t)$")
 
 # Function words of the two languages, and the words that a memory puts into every sentence.
@@ -103,7 +104,8 @@ def words(text: str, *, stop: bool = True) -> list[str]:
         if CJK.match(token):
             terms.extend(_cjk_terms(token, stop))
         else:
-            terms.extend(_word_terms(token, stop))
+            known = _word_terms if len(token) <= _LONGEST_WORD else _word_terms.__wrapped__
+            terms.extend(known(token, stop))
     return terms
 
 
@@ -114,10 +116,11 @@ def _cjk_terms(run: str, stop: bool) -> list[str]:
     return [p for p in pairs if not (stop and p[0] in CJK_STOP and p[1] in CJK_STOP)]
 
 
-def _word_terms(token: str, stop: bool) -> list[str]:
+@lru_cache(maxsize=65_536)
+def _word_terms(token: str, stop: bool) -> tuple[str, ...]:
     token = _POSSESSIVE.sub("", token)
     if any(ch.isdigit() for ch in token):
-        return [token]
+        return (token,)
     parts = [p for p in re.split(r"['’.,:/@_-]", token) if p]
     kept = [p for p in parts if not (stop and p in STOP_WORDS)]
-    return [_stem(p) for p in kept]
+    return tuple(_stem(p) if len(p) <= _LONGEST_WORD else p for p in kept)

@@ -10,7 +10,7 @@ from agently_gumem.recall.frame import neutralise
 from agently_gumem.recall.index import UserIndex
 from agently_gumem.recall.lines import Writer
 from agently_gumem.recall.memo import CountTokens, bound_memo, render_memo
-from agently_gumem.recall.overlap import same_said, stands_for
+from agently_gumem.recall.overlap import Told, stands_for
 from agently_gumem.recall.rank import Hit
 from agently_gumem.records import ContextItem, Fact, MemoryContext, Message, Summary
 from agently_gumem.text import is_chinese
@@ -172,7 +172,7 @@ def _fitting(
     """
     left = layout.budget - layout.count_tokens(layout.render(memo, ()))
     chosen: list[_Shown] = []
-    said, taken = [line.removeprefix("- ") for line in memo], set[str]()
+    said, taken = Told(line.removeprefix("- ") for line in memo), set[str]()
     for hit in told:
         if left < _SHORTEST:
             break
@@ -180,9 +180,9 @@ def _fitting(
             continue
         one = write(hit)
         cost = layout.count_tokens(f"- {one.line}\n")
-        if cost <= left and not any(same_said(one.record.content, text) for text in said):
+        if cost <= left and not said.says(one.record.content):
             chosen.append(one)
-            said.append(one.record.content)
+            said.add(one.record.content)
             taken.add(hit.id)
             left -= cost
     while chosen and not layout.fits(memo, chosen):
@@ -191,7 +191,7 @@ def _fitting(
 
 
 def _item(one: _Shown) -> ContextItem:
-    return ContextItem(
+    return ContextItem.model_construct(  # ours throughout: nothing to check
         layer=one.hit.layer,
         id=one.hit.id,
         text=one.line,

@@ -91,6 +91,7 @@ class UserIndex:
         self._postings = Postings()
         self._codes: dict[str, int] = {}
         self._speakers: Counter[str] = Counter()
+        self._events: dict[str, dict[str, None]] = {}
         self._citing: dict[str, dict[str, None]] = {}
         self._replaced: dict[str, dict[str, None]] = {}
         self._text_bytes = 0
@@ -201,6 +202,8 @@ class UserIndex:
             session, sequence = self.code(record.session_id), record.sequence
             who = self.code(record.speaker or record.role)
             self._speakers[record.speaker] += 1
+            if record.event_type != "message":
+                self._events.setdefault(record.event_type, {})[record.id] = None
             self._ordered = self._ordered and sequence >= self._last_sequence
             self._last_sequence = max(self._last_sequence, sequence)
         elif isinstance(record, Topic):
@@ -233,6 +236,7 @@ class UserIndex:
             self._citations = None
         if isinstance(record, Message):
             self._speakers[record.speaker] -= 1
+            self._events.get(record.event_type, {}).pop(record.id, None)
         if text != keep:
             self._postings.remove(row, text)
             self._text_bytes -= 2 * len(text) + _RECORD_BYTES
@@ -303,9 +307,19 @@ class UserIndex:
         """The names of those who speak in the messages."""
         return [name for name, count in self._speakers.items() if name and count > 0]
 
+    def events(self, event_type: str) -> list[Message]:
+        """Return the messages of an event type other than "message", in their order."""
+        found = (self._messages[message_id] for message_id in self._events.get(event_type, ()))
+        return sorted(found, key=lambda message: message.sequence)
+
     def citing(self, message_id: str) -> list[Fact]:
         """Return the Facts, of any validity, that name this message as a source."""
         return [self._facts[fact_id] for fact_id in self._citing.get(message_id, ())]
+
+    @property
+    def superseding(self) -> bool:
+        """Tell whether any Fact points to a successor."""
+        return bool(self._replaced)
 
     def supersedes(self, fact_id: str) -> bool:
         """Tell whether another Fact points to this one as its successor."""

@@ -49,10 +49,30 @@ def stands_for(text: str, other: str, entities: Iterable[str] = ()) -> bool:
     return len(wanted.words & own.words) >= WORDS_HELD * len(wanted.words)
 
 
+class Told:
+    """Texts that were told already, by their specifics and negation."""
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        self._words: dict[tuple[frozenset[str], bool], list[frozenset[str]]] = {}
+        for text in texts:
+            self.add(text)
+
+    def add(self, text: str) -> None:
+        """Note a text."""
+        own = _profile(text)
+        self._words.setdefault((own.specifics, own.negated), []).append(own.words)
+
+    def says(self, text: str) -> bool:
+        """Tell whether one of them is this text said before: same specifics, negation, words."""
+        own = _profile(text)
+        return any(_equal(own.words, w) for w in self._words.get((own.specifics, own.negated), ()))
+
+
+def _equal(words: frozenset[str], others: frozenset[str]) -> bool:
+    shared = len(words & others)
+    return shared > 0 and shared >= WORDS_EQUAL * len(words | others)
+
+
 def same_said(text: str, other: str) -> bool:
     """Tell whether two texts are one said twice: the same specifics, negation and words."""
-    one, two = _profile(text), _profile(other)
-    if one.specifics != two.specifics or one.negated != two.negated:
-        return False
-    shared = len(one.words & two.words)
-    return shared > 0 and shared >= WORDS_EQUAL * len(one.words | two.words)
+    return Told([other]).says(text)

@@ -96,7 +96,12 @@ class Signals:
 
     def parts(self, row: int) -> dict[str, float]:
         """Return the value of each signal for one row."""
-        return {name: round(float(getattr(self, name)[row]), 4) for name in _NAMES}
+        return dict(zip(_NAMES, self._rounded[row], strict=True))
+
+    @cached_property
+    def _rounded(self) -> list[list[float]]:
+        columns = np.stack([getattr(self, name) for name in _NAMES], axis=1, dtype=np.float64)
+        return np.round(columns, 4).tolist()
 
 
 _NAMES = tuple(field.name for field in fields(Signals) if field.name != "alone")
@@ -227,9 +232,9 @@ def _raise_topics(index: UserIndex, base: Scores, prior: Scores, limit: int) -> 
     topics = sorted(index.topics.values(), key=lambda topic: -base[index.row_of(topic.id)])
     belongs = index.column("topic")
     for topic in topics[:limit]:
-        codes = [index.code(fold(name)) for name in (topic.name, *topic.aliases)]
         own = max(0.0, float(base[index.row_of(topic.id)]))
-        prior[np.isin(belongs, codes)] += np.float32(TOPIC * own)
+        for code in {index.code(fold(name)) for name in (topic.name, *topic.aliases)}:
+            prior[belongs == code] += np.float32(TOPIC * own)
 
 
 def _strangers(index: UserIndex, query: str) -> Scores:

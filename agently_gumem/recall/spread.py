@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from itertools import takewhile
 from typing import Protocol, TypeVar
 
 
@@ -52,15 +51,23 @@ def spread(ranked: Sequence[R], session_of: Callable[[str], str | None]) -> list
         return item.score - SAME_SESSION * again - CITED * _told(item, cited)
 
     while left and len(first) < PLACES:
-        # A score past these can't win any more, whatever the others lose.
-        reach = left[0].score - SAME_SESSION * MOST_SAME - CITED
-        near = takewhile(lambda item: item.score >= reach, left)  # noqa: B023  # used up at once
-        best = max(near, key=value)  # the first of equals
+        best = _best(left, value)
         left.remove(best)
         first.append(best)
         sessions[belongs[id(best)]] += 1
         cited.update(best.source_message_ids)
     return first + _new_first(left, cited)
+
+
+def _best(left: Sequence[R], value: Callable[[R], float]) -> R:
+    """Return the item of the largest value, the first of equals; no value exceeds its score."""
+    best, most = left[0], value(left[0])
+    for item in left:
+        if item.score <= most:  # and so all behind it: they stand best first
+            break
+        if (own := value(item)) > most:
+            best, most = item, own
+    return best
 
 
 def _new_first(ranked: Sequence[R], cited: set[str]) -> list[R]:

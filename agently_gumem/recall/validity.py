@@ -110,9 +110,14 @@ class Sight:
             and self._said_by_then(message)
             and self._filtered([message.id])
             and self._turn_labelled(message)
-            and not self._outdated(message)
-            and not self._answers_outdated(message)
-            and not self._repeats_old_value(message)
+            and not (self._index.superseding and self._tells_old_value(message))
+        )
+
+    def _tells_old_value(self, message: Message) -> bool:
+        return (
+            self._outdated(message)
+            or self._answers_outdated(message)
+            or self._repeats_old_value(message)
         )
 
     def _said_by_then(self, message: Message) -> bool:
