@@ -140,8 +140,8 @@ def _together(scope: Scope, beside: Sequence[Scope]) -> UserIndex:
     """
     if not beside:
         return scope.index
-    parts = ",".join(f"{part.space}:{id(part.index)}:{part.index.changes}" for part in beside)
-    return scope.index.derived(f"with {parts}", lambda: _joined(scope, beside))
+    key = tuple((part.index.serial, part.index.changes) for part in (scope, *beside))
+    return scope.index.joined(key, lambda: _joined(scope, beside))
 
 
 def _joined(scope: Scope, beside: Sequence[Scope]) -> UserIndex:

@@ -1,5 +1,6 @@
 """How recall reads a question, and spreads the first places of what it found."""
 
+import time
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
 
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agently_gumem.recall.index import UserIndex
-from agently_gumem.recall.question import asks, read_question, tells_when
+from agently_gumem.recall.question import asks, names_in, read_question, tells_when
 from agently_gumem.recall.spread import PLACES, SAME_SESSION, spread
 from agently_gumem.recall.talk import pairs, session_best, turns_of
 from agently_gumem.records import Message
@@ -29,6 +30,11 @@ NOW = datetime(2026, 6, 10, 12, tzinfo=timezone.utc)
         ("When will it rain, will we know?", ["Will"], "When will it rain, will we know?", None),
         ("Is Annabel here?", ["Ann"], "Is Annabel here?", None),
         ("Caroline?", ["Caroline"], "Caroline?", "Caroline"),
+        ("The shoes, are they wet?", ["The Assistant"], "The shoes, are they wet?", None),
+        ("Will I need a coat in May?", ["Will S", "May C"], "Will I need a coat in May?", None),
+        ("What does May drink?", ["May Chen"], "What does drink?", "May Chen"),
+        ("Which tea suits A.* then?", ["A.*"], "Which tea suits then?", "A.*"),
+        ("Which tea suits (x) most?", ["(x)"], "Which tea suits most?", "(x)"),
         ("What do I drink?", [], "What do I drink?", None),
     ],
 )
@@ -37,6 +43,33 @@ def test_the_names_of_those_who_speak_are_no_content(text, speakers, bare, named
     question = read_question(text, speakers, NOW)
     assert question.bare == bare
     assert question.speakers == ({named} if named else frozenset())
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Where does Heathcliff work?", ["Heathcliff"]),
+        ("Please help\nRecommend a dinner for me", []),
+        ("1. Recommend a dinner for me\n2. Explain why it is good", []),
+        ("Send it to me as PDF please", []),
+        ("WHERE DOES HEATHCLIFF WORK NOW", []),
+        ("Where Does My Uncle Work These Days", []),
+        ("What did I plan for Monday in May?", []),
+    ],
+)
+def test_what_is_written_as_a_name(text, names):
+    """A capital tells a name only where other words have none and nothing opens there."""
+    assert names_in(text) == names
+
+
+@pytest.mark.parametrize("text", ["1" * 20_000, "一" * 20_000, "May " * 9_000, "last " * 9_000])
+def test_reading_takes_no_longer_than_the_text(text):
+    """What is read of a text is bounded, whatever repeats in it."""
+    began = time.process_time()
+    read_question(text, ["Ann"], NOW)
+    tells_when(text)
+    asks(text)
+    assert time.process_time() - began < 1
 
 
 def test_a_name_that_is_everywhere_is_no_content():

@@ -1,4 +1,4 @@
-"""The text of one recall: memo, then Summaries, Facts and turns, as much as fits the budget."""
+"""The text of one recall: the memo, then the most relevant first, as much as fits the budget."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

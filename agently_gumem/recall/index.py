@@ -1,5 +1,6 @@
 """One user's records in memory: vectors, words and links, derived from the store."""
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -21,6 +22,7 @@ D = TypeVar("D")
 
 TURN, FACT, SUMMARY, TOPIC = range(4)
 _KINDS: tuple[type[Stored], ...] = (Message, Fact, Summary, Topic)
+_SERIALS = itertools.count()
 _PAIRS = 512  # vectors widened at once when neighbours are compared: 2 MB
 _RECORD_BYTES = 2_000  # a pydantic record of this package beside its text, by tracemalloc
 _COLUMNS = (
@@ -100,6 +102,9 @@ class UserIndex:
         self.changes = 0
         """Rises with each change: what is derived from the index holds while it stays."""
         self._derived: dict[str, tuple[int, Any]] = {}
+        self._joined: tuple[Any, UserIndex] | None = None
+        self.serial = next(_SERIALS)
+        """Its own number in this process."""
 
     def derived(self, name: str, make: Callable[[], D]) -> D:
         """Return what was made of the index, made anew only after a change of it."""
@@ -108,6 +113,12 @@ class UserIndex:
             self._derived = {k: v for k, v in self._derived.items() if v[0] == self.changes}
             held = self._derived[name] = (self.changes, make())
         return held[1]
+
+    def joined(self, key: Any, make: "Callable[[], UserIndex]") -> "UserIndex":
+        """Return the one index that was made of this and others, made anew for another key."""
+        if self._joined is None or self._joined[0] != key:
+            self._joined = (key, make())
+        return self._joined[1]
 
     def put(self, records: Sequence[Stored], vectors: Sequence[Vector | None] | Vector) -> None:
         """Add records, or replace those of the same id.
@@ -130,6 +141,8 @@ class UserIndex:
                     f"{self.dimension}; embed with the embedder that the store was made with"
                 )
             self._put(record, vector)
+        if not self._ordered:
+            self._sort()
 
     def drop(self, ids: Iterable[str]) -> None:
         """Take records out; an id that is not there is passed over."""
@@ -151,6 +164,8 @@ class UserIndex:
         if row is not None and self._table["kind"][row] != kind:
             self.drop([record.id])
             row = None
+        if isinstance(record, Message):
+            self._keep_order(record)
         if row is None:
             row = self._new_row(record.id)
         else:
@@ -159,6 +174,21 @@ class UserIndex:
             self._set_vector(row, vector)
         self._layers[kind][record.id] = record
         self._link(record, row, kind)
+
+    def _keep_order(self, message: Message) -> None:
+        """Note whether messages are no longer in order; one that is replaced keeps its place."""
+        held = self._messages.get(message.id)
+        if held is None:
+            self._ordered = self._ordered and message.sequence >= self._last_sequence
+            self._last_sequence = max(self._last_sequence, message.sequence)
+        elif held.sequence != message.sequence:
+            self._ordered = False
+
+    def _sort(self) -> None:
+        ordered = sorted(self._messages.values(), key=lambda message: message.sequence)
+        self._messages.clear()
+        self._messages.update((message.id, message) for message in ordered)
+        self._ordered = True
 
     def _new_row(self, record_id: str) -> int:
         if self._free:
@@ -204,8 +234,6 @@ class UserIndex:
             self._speakers[record.speaker] += 1
             if record.event_type != "message":
                 self._events.setdefault(record.event_type, {})[record.id] = None
-            self._ordered = self._ordered and sequence >= self._last_sequence
-            self._last_sequence = max(self._last_sequence, sequence)
         elif isinstance(record, Topic):
             topic = self.code(fold(record.name))
         else:
@@ -253,8 +281,12 @@ class UserIndex:
             return [(self._citing, record.source_message_ids), (self._replaced, successor)]
         return []
 
+    def known_code(self, name: str) -> int:
+        """Return the number of a session, speaker, role or folded topic name; -2 of no record's."""
+        return self._codes.get(name, -2)
+
     def code(self, name: str) -> int:
-        """Return the number that stands for a session or a folded topic name in the columns."""
+        """Return the number that stands for such a name in the columns."""
         return self._codes.setdefault(name, len(self._codes))
 
     def __len__(self) -> int:
@@ -273,11 +305,6 @@ class UserIndex:
     @property
     def messages(self) -> Mapping[str, Message]:
         """Messages by id, in the order of their sequence."""
-        if not self._ordered:
-            ordered = sorted(self._messages.values(), key=lambda message: message.sequence)
-            self._messages.clear()
-            self._messages.update((message.id, message) for message in ordered)
-            self._ordered = True
         return MappingProxyType(self._messages)
 
     @property
@@ -300,7 +327,8 @@ class UserIndex:
         """Approximate bytes held, records included: what eviction goes by."""
         table = sum(column.nbytes for column in self._table.values())
         columns = self._vectors.nbytes + self._alike.nbytes + table
-        return columns + self._postings.nbytes + self._text_bytes
+        beside = self._joined[1].nbytes if self._joined is not None else 0
+        return columns + self._postings.nbytes + self._text_bytes + beside
 
     @property
     def speakers(self) -> list[str]:
@@ -365,7 +393,7 @@ class UserIndex:
         return rows[np.lexsort((self.column("sequence")[rows], self.column("session")[rows]))]
 
     def column(self, name: str) -> NDArray[np.int64]:
-        """Return a column of the table, one value a row: session, topic, sequence, length."""
+        """Return a column of the table, one value a row, by one of the names at the top."""
         return self._table[name][: len(self._ids)]
 
     def cosine(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -17,7 +17,7 @@ B = 0.75
 
 COMMON = 0.05  # share of the rows from which a term is common
 
-_MOST_TERMS = 256  # of one query: a whole document asked as a question stays bounded
+_MOST_TERMS = 64  # of one query, the rarest: a whole document asked as a question stays bounded
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class Postings:
             lengths: (rows,) number of terms of each row, kept by the index.
         """
         told = (term for term in dict.fromkeys(terms) if term in self._terms or not _joint(term))
-        distinct = list(islice(told, _MOST_TERMS))
+        distinct = self._rarest(list(islice(told, 16 * _MOST_TERMS)))
         gain = np.zeros((len(distinct), len(lengths)), np.float32)
         mass = np.array([self.idf(term) for term in distinct], np.float32)
         mean = self._total / max(1, len(self)) or 1.0
@@ -137,6 +137,13 @@ class Postings:
             norm = K1 * (1 - B + B * lengths[rows] / mean)
             gain[place, rows] = mass[place] * counts * (K1 + 1) / (counts + norm)
         return Match(mass, gain)
+
+    def _rarest(self, terms: list[str]) -> list[str]:
+        """Keep the terms that weigh most, in their order."""
+        if len(terms) <= _MOST_TERMS:
+            return terms
+        heaviest = set(sorted(terms, key=self.idf, reverse=True)[:_MOST_TERMS])
+        return [term for term in terms if term in heaviest]
 
     def length(self, row: int) -> int:
         """Return the number of terms of a row."""

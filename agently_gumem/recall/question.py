@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from agently_gumem.dates import Span, days_in, normal
-from agently_gumem.text import CJK, fold, words
+from agently_gumem.text import CJK, STOP_WORDS, fold, words
 
 _ASKS_WHEN = re.compile(
     r"^\W*(?:\w+\W+){0,3}?when\b|\bhow (?:long|recently|soon)\b"
@@ -28,10 +28,30 @@ _TELLS_WHEN = re.compile(
     r"|(?:19|20)\d\d|\d{1,2}:\d\d)\b"
     r"|[昨今明前后]天|[昨今明]晚|[去今明前后]年|[上下这本]个?(?:周|月|星期|礼拜)"
     r"|周[一二三四五六日末]|星期[一二三四五六日天]"
-    r"|[\d一二三四五六七八九十]+(?:年|月|日|号|点|天前|周前|个月)|最近|刚刚",
+    r"|[\d一二三四五六七八九十](?:年|月|日|号|点|天前|周前|个月)|最近|刚刚",
 )
-_ASKS = re.compile(r"[?？][\s\"'”’)）*~!！]*$")
+_ASKS = re.compile(r"[?？][\s\"'”’)）*~!！]{0,8}$")
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+_OPENING = ".?!:;。？！：；…\n"
+_MARKS = " \t'\"‘“*-#>(（"
+
+
+def _set(listed: str) -> frozenset[str]:
+    return frozenset(listed.split())
+
+
+_MONTHS = _set(
+    "january february march april may june july august september october november december"
+)
+_DAYS = _set("monday tuesday wednesday thursday friday saturday sunday")
+_TITLES = _set("the a an my our mr mrs ms miss dr prof sir")
+_OF_A_MONTH = _set("in by since until till of last next this on from before after")
+# Names that are also words: at the opening of a question the word is meant.
+_ALSO_WORDS = STOP_WORDS | _MONTHS | _set("mark grant bill art rose grace hope joy")
+
+LONGEST = 8_000
+"""Characters of a question that are read: as many as are embedded."""
+_NEAR = 4_000  # characters in which date words are looked for
 
 
 @dataclass(frozen=True)
@@ -58,14 +78,15 @@ def read_question(
     """Read a question.
 
     Args:
-        text: As it was asked.
+        text: As it was asked; what is over LONGEST characters is not read.
         speakers: Everyone who speaks in the user's memory.
         now: The moment of the question: "last week" is counted from it.
         common: Whether so many records hold a term that a name in it says nothing.
     """
+    text = text[:LONGEST]
     named: set[str] = set()
     bare = text
-    for name, called in _calls(speakers).items():
+    for name, called in _calls(text, speakers).items():
         shorter = _without(bare, name)
         if shorter != bare:
             named |= called
@@ -74,7 +95,7 @@ def read_question(
         bare = _without_common(bare, common)
     if not words(bare):  # the name was the question
         bare = text
-    plain = normal(text)
+    plain = normal(text[:_NEAR])
     return Question(
         text,
         bare,
@@ -87,23 +108,57 @@ def read_question(
 
 def asks(text: str) -> bool:
     """Tell whether a turn ends as a question: what it says is then mostly in the answer."""
-    return _ASKS.search(text) is not None
+    return _ASKS.search(text[-16:]) is not None
 
 
 def tells_when(text: str) -> bool:
-    """Tell whether a text holds a time or a word for one."""
-    return _TELLS_WHEN.search(text) is not None
+    """Tell whether a text holds a time or a word for one, near its beginning."""
+    return _TELLS_WHEN.search(text[:_NEAR]) is not None
 
 
-def _calls(speakers: Iterable[str]) -> Mapping[str, set[str]]:
-    """List the names that a question may call a speaker by, the longest first: whole, or first."""
+def names_in(text: str) -> list[str]:
+    """List the words of a text that are written as names are.
+
+    A word that opens a sentence, a line or an item of a list is none, nor is an acronym; where
+    most words have capitals, they say nothing.
+    """
+    found = [(m.group(), _opens(text, m.start())) for m in _WORD.finditer(text)]
+    inside = [word for word, opens in found if not opens and word[0].isalpha()]
+    names = [w for w in inside if w[0].isupper() and w[1:2].islower()]
+    if 2 * len(names) > len(inside) and len(inside) > 2:
+        return []
+    return [name for name in names if fold(name) not in _MONTHS | _DAYS]
+
+
+def _opens(text: str, place: int) -> bool:
+    """Tell whether what stands at a place opens a sentence, a line or an item."""
+    while place > 0 and text[place - 1] in _MARKS:
+        place -= 1
+    return place == 0 or text[place - 1] in _OPENING
+
+
+def _calls(text: str, speakers: Iterable[str]) -> Mapping[str, set[str]]:
+    """List the names in a question that a speaker may be called by, the longest first."""
+    present = {fold(_owner(word)) for word in _WORD.findall(text)}
     calls: dict[str, set[str]] = {}
     for speaker in speakers:
-        parts = speaker.split()
-        for name in {speaker.strip(), *parts[:1]}:
-            if len(name) > 1:
+        whole = speaker.strip()
+        first = whole.split(maxsplit=1)[:1]
+        for name in {whole, *(f for f in first if fold(f).rstrip(".") not in _TITLES)}:
+            here = name in text if CJK.search(name) else fold(_head(name)) in present
+            if len(name) > 1 and here:
                 calls.setdefault(name, set()).add(speaker)
     return dict(sorted(calls.items(), key=lambda call: -len(call[0])))
+
+
+def _head(name: str) -> str:
+    """Return the first word of a name, as the words of a question are found."""
+    found = _WORD.search(name)
+    return found.group() if found else name
+
+
+def _owner(word: str) -> str:
+    return re.sub(r"['’]s$", "", word)
 
 
 def _without_common(text: str, common: Callable[[str], bool]) -> str:
@@ -123,16 +178,29 @@ def _without(text: str, name: str) -> str:
     """Take a name out; "will" is no name where the speaker is called Will."""
     if CJK.search(name):
         return text.replace(name, "")
+    if not _WORD.fullmatch(name):
+        shorter = re.sub(
+            rf"(?<!\w){re.escape(name)}(?!\w)(?:['’]s)?", "", text, flags=re.IGNORECASE
+        )
+        return " ".join(shorter.split()) if shorter != text else text
     wanted = fold(name)
 
     def gone(match: re.Match[str]) -> str:
         word = match.group()
-        owner = re.sub(r"['’]s$", "", word)
-        named = fold(owner) == wanted and (owner[0].isupper() or not name[0].isupper())
+        owner = _owner(word)
+        capital = owner[0].isupper() or not name[0].isupper()
+        named = fold(owner) == wanted and capital and not _is_the_word(match, owner)
         return "" if named else word
 
-    if " " in name:
-        shorter = re.sub(rf"\b{re.escape(name)}\b(?:['’]s)?", "", text, flags=re.IGNORECASE)
-    else:
-        shorter = _WORD.sub(gone, text)
+    shorter = _WORD.sub(gone, text)
     return " ".join(shorter.split()) if shorter != text else text
+
+
+def _is_the_word(match: re.Match[str], owner: str) -> bool:
+    """Tell whether the word is meant, not the name: it opens a sentence, or is a month."""
+    folded = fold(owner)
+    if folded not in _ALSO_WORDS or match.group() != owner:
+        return False
+    before = match.string[: match.start()].split()[-1:]
+    in_month = folded in _MONTHS and before and fold(before[0]) in _OF_A_MONTH
+    return bool(in_month) or _opens(match.string, match.start())

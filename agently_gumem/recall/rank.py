@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agently_gumem.config import RecallConfig
-from agently_gumem.recall.index import FACT, SUMMARY, TURN, UserIndex
+from agently_gumem.recall.index import FACT, SUMMARY, TURN, Stored, UserIndex
 from agently_gumem.recall.question import Question
 from agently_gumem.recall.signals import Signals, gather
 from agently_gumem.recall.spread import spread
 from agently_gumem.recall.validity import Sight
+from agently_gumem.text import words
 
 HitLayer = Literal["summary", "fact", "turn"]
 
@@ -65,7 +66,7 @@ def rank(
         hidden: Ids of messages that the model sees anyway: the window.
         now: The moment of the question.
     """
-    if not len(index):
+    if not len(index) or not words(question.text, stop=False):
         return []
     signals = gather(index, question, vector, session_id=session_id, topics=config.topic_top_k)
     sight = Sight(index, config, hidden, now)
@@ -121,14 +122,21 @@ def _best(
     limit: int,
 ) -> list[Hit]:
     """Take the best of some rows of a layer that may be shown."""
-    hits: list[Hit] = []
+    chosen: list[tuple[int, Stored]] = []
     for row in rows[np.argsort(-signals.total[rows], kind="stable")].tolist():
-        if len(hits) >= limit:
+        if len(chosen) >= limit:
             break
         record = index.record_at(row)
         if sight.shows(record):
-            weight = sight.weight(record)
-            parts = signals.parts(row)
-            score = weight * float(signals.total[row])
-            hits.append(Hit(layer, record.id, score, parts, sight.sources(record)))
-    return hits
+            chosen.append((row, record))
+    parts = signals.parts(np.array([row for row, _ in chosen], np.intp))
+    return [
+        Hit(
+            layer,
+            record.id,
+            sight.weight(record) * float(signals.total[row]),
+            values,
+            sight.sources(record),
+        )
+        for (row, record), values in zip(chosen, parts, strict=True)
+    ]

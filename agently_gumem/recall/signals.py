@@ -1,6 +1,5 @@
 """What speaks for each record of an index, given one question: plain numbers, no decision."""
 
-import re
 from dataclasses import dataclass, fields
 from functools import cached_property
 
@@ -9,7 +8,7 @@ from numpy.typing import NDArray
 
 from agently_gumem.recall.index import FACT, SUMMARY, UserIndex
 from agently_gumem.recall.lexical import Match
-from agently_gumem.recall.question import Question
+from agently_gumem.recall.question import Question, names_in
 from agently_gumem.recall.talk import Scores, Turns, pairs, session_best, shifted, turns_of
 from agently_gumem.text import fold, is_chinese, words
 
@@ -56,11 +55,6 @@ UNSEEN_NAME = 0.3
 _MOST_WORDS = 15
 _REACH = 2  # turns on either side whose words count
 
-_NAME = re.compile(r"(?<!^)(?<![.?!:]\s)(?<![^\W_])[A-Z][\w'’-]+")
-_DAYS = "monday tuesday wednesday thursday friday saturday sunday"
-_MONTHS = "january february march april may june july august september october november december"
-_NO_NAMES = frozenset(f"{_DAYS} {_MONTHS}".split())
-
 
 @dataclass(frozen=True)
 class Signals:
@@ -94,17 +88,14 @@ class Signals:
             self.dense + self.lexical + self.window + self.cues + self.prior, np.float32
         )
 
-    def parts(self, row: int) -> dict[str, float]:
-        """Return the value of each signal for one row."""
-        return dict(zip(_NAMES, self._rounded[row], strict=True))
-
-    @cached_property
-    def _rounded(self) -> list[list[float]]:
-        columns = np.stack([getattr(self, name) for name in _NAMES], axis=1, dtype=np.float64)
-        return np.round(columns, 4).tolist()
+    def parts(self, rows: NDArray[np.intp]) -> list[dict[str, float]]:
+        """Return the value of each signal for some rows."""
+        columns = [getattr(self, name)[rows] for name in _FIELDS]
+        values = np.round(np.stack(columns, axis=1, dtype=np.float64), 4).tolist()
+        return [dict(zip(_FIELDS, line, strict=True)) for line in values]
 
 
-_NAMES = tuple(field.name for field in fields(Signals) if field.name != "alone")
+_FIELDS = tuple(field.name for field in fields(Signals) if field.name != "alone")
 
 
 def gather(
@@ -134,7 +125,7 @@ def gather(
     window[rows] = _window(match, turns, coverage[rows])
     prior[rows] = SESSION * session_best(best_cosine[rows], turns.sessions)
     if session_id is not None:
-        prior[rows] += SAME_SESSION * (turns.sessions == index.code(session_id))
+        prior[rows] += SAME_SESSION * (turns.sessions == index.known_code(session_id))
     soft = _named(index, question)
     cues = np.zeros_like(cosine)
     cues[rows] = soft[rows] + turns.talk * _substance(index, rows)
@@ -157,11 +148,12 @@ def _with_facts(values: Scores, facts: NDArray[np.intp], cited: NDArray[np.intp]
 
 def _window(match: Match, turns: Turns, coverage: Scores) -> Scores:
     """Score the words that a turn and its neighbours hold together; a statement stands alone."""
-    held = (match.gain[:, turns.rows] > 0).astype(np.float32)
-    together = held
+    held = match.gain[:, turns.rows] > 0
+    together = np.array(held)
     for by in range(1, _REACH + 1):
-        together = np.maximum(together, np.maximum(*shifted(held, turns.sessions, by)))
-    covered = match.mass @ together / (float(match.mass.sum()) or 1.0)
+        for beside in shifted(held, turns.sessions, by):
+            together |= beside
+    covered = match.mass @ together.astype(np.float32) / (float(match.mass.sum()) or 1.0)
     alone = LIFT + (RECORD_WORDS - TURN_WORDS) * coverage**2
     return np.where(turns.talk, TURN_WINDOW * covered, alone).astype(np.float32)
 
@@ -182,7 +174,7 @@ def _named(index: UserIndex, question: Question) -> Scores:
     found[told] += DATED
     if len(question.speakers) == 1:
         (speaker,) = question.speakers
-        found += SPEAKER * (index.column("who") == index.code(speaker))
+        found += SPEAKER * (index.column("who") == index.known_code(speaker))
     return found.astype(np.float32)
 
 
@@ -216,15 +208,23 @@ def _evidence(index: UserIndex, question: Question, own: Scores, turns: Turns) -
 
 
 def _raise_by_summaries(index: UserIndex, base: Scores, prior: Scores) -> None:
-    """Raise the Facts that a Summary tells by how well it answers."""
-    raised: dict[int, float] = {}
-    for summary in index.summaries.values():
-        own = FROM_SUMMARIES * float(base[index.row_of(summary.id)])
-        for fact_id in summary.source_facts:
-            if (row := index.row(fact_id)) is not None:
-                raised[row] = max(raised.get(row, 0.0), own)
-    for row, value in raised.items():
-        prior[row] += value
+    """Raise the Facts that an active Summary tells by how well it answers."""
+    tellers, told = index.derived("tellers", lambda: _tellers(index))
+    raised = np.zeros_like(base)
+    np.maximum.at(raised, told, FROM_SUMMARIES * base[tellers])
+    prior += raised
+
+
+def _tellers(index: UserIndex) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return which Summaries tell which Facts, as two columns of rows."""
+    pairs = [
+        (index.row_of(summary.id), row)
+        for summary in index.summaries.values()
+        if summary.validity == "active" and summary.memory_status in ("active", "deprioritized")
+        for fact_id in summary.source_facts
+        if (row := index.row(fact_id)) is not None
+    ]
+    return np.array([a for a, _ in pairs], np.intp), np.array([b for _, b in pairs], np.intp)
 
 
 def _raise_topics(index: UserIndex, base: Scores, prior: Scores, limit: int) -> None:
@@ -233,7 +233,7 @@ def _raise_topics(index: UserIndex, base: Scores, prior: Scores, limit: int) -> 
     belongs = index.column("topic")
     for topic in topics[:limit]:
         own = max(0.0, float(base[index.row_of(topic.id)]))
-        for code in {index.code(fold(name)) for name in (topic.name, *topic.aliases)}:
+        for code in {index.known_code(fold(name)) for name in (topic.name, *topic.aliases)}:
             prior[belongs == code] += np.float32(TOPIC * own)
 
 
@@ -243,12 +243,9 @@ def _strangers(index: UserIndex, query: str) -> Scores:
     A text in the other language may hold the name in another script, and is left alone.
     """
     rows = index.column("chinese")
-    unseen = [
-        name
-        for name in _NAME.findall(query)
-        if fold(name) not in _NO_NAMES
-        and (terms := words(name))
-        and not any(index.knows(term) for term in terms)
-    ]
+    unseen = any(
+        (terms := words(name)) and not any(index.knows(term) for term in terms)
+        for name in names_in(query)
+    )
     same_language = rows == int(is_chinese(query))
     return np.float32(UNSEEN_NAME if unseen else 0.0) * same_language.astype(np.float32)

@@ -1,6 +1,7 @@
 """The turns of a memory as conversation: what stands beside a turn, and how much it tells."""
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 from agently_gumem.recall.index import TURN, UserIndex
 
 Scores = NDArray[np.float32]
+A = TypeVar("A", Scores, NDArray[np.bool_])
 
 _SESSION_BEST = 3
 _SHORTEST_PAIR = 0.5  # two turns that nearly cancel each other out would make chance large
@@ -58,7 +60,7 @@ def pairs(cosine: Scores, turns: Turns) -> Scores:
     return np.where(turns.talk, (cosine + before) / turns.pair, cosine)
 
 
-def shifted(values: Scores, sessions: NDArray[np.int64], by: int = 1) -> tuple[Scores, Scores]:
+def shifted(values: A, sessions: NDArray[np.int64], by: int = 1) -> tuple[A, A]:
     """Give each turn the value of the turn some places before and after it, else 0."""
     before, after = np.zeros_like(values), np.zeros_like(values)
     same = sessions[by:] == sessions[:-by]
