@@ -12,11 +12,11 @@ from agently_gumem.blas import one_thread
 from agently_gumem.config import RecallConfig
 from agently_gumem.recall.compose import compose
 from agently_gumem.recall.frame import neutralise
-from agently_gumem.recall.index import UserIndex
+from agently_gumem.recall.index import Stored, UserIndex
 from agently_gumem.recall.memo import render_memo
 from agently_gumem.recall.question import Question, read_question
 from agently_gumem.recall.rank import rank
-from agently_gumem.records import MemoryContext, Message, now
+from agently_gumem.records import Fact, MemoryContext, Message, Summary, now
 from agently_gumem.remember.align import Said, said
 from agently_gumem.remember.journal import IMPORTED_MEMO
 from agently_gumem.scope import WAITING, Scope
@@ -145,14 +145,36 @@ def _together(scope: Scope, beside: Sequence[Scope]) -> UserIndex:
 
 
 def _joined(scope: Scope, beside: Sequence[Scope]) -> UserIndex:
+    """Put the records of several spaces into one index.
+
+    Sessions of other spaces stay apart from those of the own, and so do ids that both have.
+    """
     index = UserIndex(scope.services.embedder.dimension)
     for part in (scope, *beside):
         held = part.index
-        records = [
+        records: list[Stored] = [
             *held.messages.values(),
             *held.facts.values(),
             *held.summaries.values(),
             *held.topics.values(),
         ]
-        index.put(records, [held.vector(r.id) for r in records])
+        vectors = [held.vector(record.id) for record in records]
+        if part is not scope:
+            ids = {r.id: f"{part.space}/{r.id}" for r in records if index.get(r.id) is not None}
+            records = [_moved(record, part.space, ids) for record in records]
+        index.put(records, vectors)
     return index
+
+
+def _moved(record: Stored, space: str, ids: Mapping[str, str]) -> Stored:
+    """Give a record of another space the session and the ids that it has in a joined index."""
+    changed: dict[str, Any] = {"id": ids.get(record.id, record.id)}
+    if isinstance(record, Message):
+        changed["session_id"] = f"{space}/{record.session_id}"
+    elif isinstance(record, Fact):
+        changed["source_message_ids"] = [ids.get(i, i) for i in record.source_message_ids]
+        successor = record.superseded_by
+        changed["superseded_by"] = ids.get(successor, successor) if successor else successor
+    elif isinstance(record, Summary):
+        changed["source_facts"] = [ids.get(i, i) for i in record.source_facts]
+    return record.model_copy(update=changed)

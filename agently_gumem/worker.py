@@ -24,6 +24,14 @@ R = TypeVar("R")
 _log = logging.getLogger("agently_gumem")
 
 
+def _contained(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Call, and turn an exit or interrupt into an error: asyncio lets those end its loop."""
+    try:
+        return fn(*args, **kwargs)
+    except (SystemExit, KeyboardInterrupt) as error:
+        raise RuntimeError(f"{type(error).__name__} in a function of the application") from error
+
+
 class Worker:
     """Owns the loop's thread, and a small pool for what blocks: store, embedder, callbacks."""
 
@@ -106,12 +114,12 @@ class Worker:
 
     async def thread(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run what blocks in the pool; only from the worker's loop."""
-        call = functools.partial(fn, *args, **kwargs)
+        call = functools.partial(_contained, fn, *args, **kwargs)
         return await asyncio.get_running_loop().run_in_executor(self._pool, call)
 
     async def callback(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run a function of the application, in threads of their own: one that blocks is alone."""
-        call = functools.partial(fn, *args, **kwargs)
+        call = functools.partial(_contained, fn, *args, **kwargs)
         return await asyncio.get_running_loop().run_in_executor(self._callbacks, call)
 
     def spawn(self, coro: Coroutine[Any, Any, R]) -> "asyncio.Task[R]":

@@ -529,3 +529,23 @@ def test_each_wide_form_of_a_mark_is_known():
         whole = {"<": f"{ch}memory", "[": f"{ch}A]:", "$": f"{ch}{{"}
         text = whole[unicodedata.normalize("NFKC", ch)]
         assert neutralise(text) != text, hex(code)
+
+
+@pytest.mark.parametrize("year", [1, 9999])
+def test_the_first_and_the_last_year_are_moments_like_others(year):
+    """A question asked at an end of the calendar is answered."""
+    told = TimeRange(start=datetime(2026, 5, 1, tzinfo=timezone(timedelta(hours=-8))))
+    index = UserIndex(8)
+    index.put([fact("f1", "User moves", kind="plan", time_range=told)], [None])
+    hit = Hit("fact", "f1", 1.0, {}, ("m",))
+    context = compose(
+        index,
+        [hit],
+        memo_text="",
+        query="q",
+        config=RecallConfig(),
+        count_tokens=estimate_tokens,
+        prompts=PROMPTS,
+        now=datetime(year, 1, 1, tzinfo=timezone.utc),
+    )
+    assert "User moves" in context.formatted_context

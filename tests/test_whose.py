@@ -90,6 +90,20 @@ def test_two_spaces_of_a_user_are_two_memories(gumem):
     assert [m.content for m in home.messages()] == ["My code word is giraffe."]
 
 
+def test_spaces_read_together_keep_their_records_apart(gumem):
+    """Ids and sessions that two spaces share are not taken for one."""
+    own, work = gumem.user("alice"), gumem.user("alice", space="work")
+    own.add_messages([{"id": "1", "content": "My cat is called Tom."}])
+    work.add_messages([{"id": "1", "content": "The invoice goes to Ghent."}])
+    both = {"read_spaces": ["work"]}
+    for _ in range(2):
+        assert "Tom" in own.query("What is my cat called?", recall_config=both).formatted_context
+        found = own.query("Where does the invoice go?", recall_config=both)
+        assert "Ghent" in found.formatted_context
+        work.add_messages([{"content": "The printer is on the third floor."}])
+    assert "Ghent" not in own.query("Where does the invoice go?").formatted_context
+
+
 def test_user_and_space_do_not_run_into_each_other(gumem):
     """("a", "bc") and ("ab", "c") are two."""
     gumem.user("a", space="bc").add_messages({"content": "My code word is zebra."})

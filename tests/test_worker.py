@@ -79,6 +79,19 @@ def test_a_blocking_call_on_its_own_thread_is_refused(worker: Worker):
         worker.run(outer)
 
 
+@pytest.mark.parametrize("leaving", [SystemExit, KeyboardInterrupt])
+def test_an_exit_in_a_function_of_the_application_is_an_error(leaving, worker: Worker):
+    """`sys.exit` in an embedder ends neither the worker nor the process."""
+
+    def leave():
+        raise leaving
+
+    for run in (worker.thread, worker.callback):
+        with pytest.raises(RuntimeError, match=leaving.__name__):
+            worker.run(run, leave)
+    assert worker.run(worker.thread, lambda: 42) == 42
+
+
 def test_use_after_close_is_a_clear_error_and_closing_twice_is_none():
     """The message says what to do."""
     worker = Worker()

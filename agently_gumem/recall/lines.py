@@ -1,6 +1,6 @@
 """Each record as one line of the text, with its dates."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from agently_gumem.recall.frame import neutralise
 from agently_gumem.recall.index import UserIndex
@@ -60,7 +60,7 @@ class Writer:
     def _is_over(self, moment: datetime) -> bool:
         """Tell whether a moment is past; a bare date is over when its day is."""
         if _is_date(moment):
-            return moment.date() < self._now.astimezone(moment.tzinfo).date()
+            return self._now - moment >= timedelta(days=1)
         return moment < self._now
 
     def _first_said(self, fact: Fact) -> datetime | None:

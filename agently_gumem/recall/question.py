@@ -148,7 +148,7 @@ def _calls(text: str, speakers: Iterable[str]) -> Mapping[str, set[str]]:
             here = name in text if CJK.search(name) else fold(_head(name)) in present
             if len(name) > 1 and here:
                 calls.setdefault(name, set()).add(speaker)
-    return dict(sorted(calls.items(), key=lambda call: -len(call[0])))
+    return dict(sorted(calls.items(), key=lambda call: (-len(call[0]), call[0])))
 
 
 def _head(name: str) -> str:

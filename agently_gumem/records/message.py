@@ -17,16 +17,16 @@ class Message(Record):
     user_id: str = ""
     space: str = "default"
     session_id: str = ""
-    role: str = "user"
+    role: Text = "user"
     """user, assistant, system, or a role of the application's own."""
-    speaker: str = ""
+    speaker: Text = ""
     """The name of the person who speaks, where a session has several."""
     content: Text
     timestamp: Moment | None = None
     """None where the time is not known: then no relative date in it is resolved."""
-    event_type: str = "message"
+    event_type: Text = "message"
     """message, imported_memo, stage, or the kind of a user action such as search or save."""
-    page: str = ""
+    page: Text = ""
     anchors: dict[str, str] = Field(default_factory=dict)
     """Ids of business objects that it is about, such as an order."""
     metadata: dict[str, Any] = Field(default_factory=dict)
@@ -41,14 +41,14 @@ class Action(Record):
     """A behaviour event, with the fields of GUMem's user actions."""
 
     content: Text
-    event_type: str = "action"
+    event_type: Text = "action"
     timestamp: Moment | None = None
     log_id: str = ""
     """The event's id in the application's log; the same id is the same event."""
     device_id: str = ""
     app: str = ""
     platform: str = ""
-    page: str = ""
+    page: Text = ""
     anchors: dict[str, str] = Field(default_factory=dict)
     entities: list[str] = Field(default_factory=list)
     metadata: dict[str, Any] = Field(default_factory=dict)
