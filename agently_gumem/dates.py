@@ -7,7 +7,7 @@ day that it can mean, and the caller asks whether a date that somebody wrote is 
 import calendar
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import date, datetime, timedelta
 from typing import NamedTuple
 
@@ -29,9 +29,15 @@ _MONTHS = tuple(name.lower() for name in calendar.month_name)
 _WEEKDAYS = tuple(name.lower() for name in calendar.day_name)
 _N = "(\\d{1,2}|[一二两三四五六七八九十]{1,3})"
 _Y = "((?:19|20)\\d\\d|[一二][〇零一二三四五六七八九]{3})"
-# "may" and "march" are words: alone or not, they are months only with a capital.
+# "may" and "march" are words: alone or not, they are months only with a capital. "May we" and
+# "March on" are none where a sentence begins; "in May we" goes on with one.
+_GOES_ON = r"(?<=[a-z\d]\s)(?<!\bthe\s)(?<!\ba\s)"
+_WORD_MONTH = (
+    r"May(?!\s+(?:I|we|you|he|she|they|my|it|the(?!\s+\d))\b)|Mar(?:ch)?(?!\s+on\b)"
+    rf"|{_GOES_ON}(?:May|Mar(?:ch)?)"
+)
 _MONTH = (
-    "(Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|"
+    f"(Jan(?:uary)?|Feb(?:ruary)?|{_WORD_MONTH}|Apr(?:il)?|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|"
     "Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?|january|february|april|june|july|august|september|"
     "october|november|december)\\b\\.?"
 )
@@ -78,20 +84,23 @@ def normal(text: str) -> str:
 
 def written(text: str) -> Iterator[tuple[tuple[int, int], Day]]:
     """Yield the dates that stand in a text, with their place in it; the fullest reading wins."""
-    taken: list[tuple[int, int]] = []
+    taken = bytearray(len(text))
     for pattern, order in _WRITTEN:
         for match in pattern.finditer(text):
             day = _read(match, order)
-            place = match.span()
-            if day is not None and not any(a < place[1] and place[0] < b for a, b in taken):
-                taken.append(place)
-                yield place, day
+            start, end = match.span()
+            if day is not None and taken.find(1, start, end) < 0:
+                taken[start:end] = b"\1" * (end - start)
+                yield (start, end), day
 
 
 def _read(match: re.Match[str], order: str) -> Day | None:
     parts = dict(zip(order, match.groups(), strict=True))
-    month = parts.get("m")
-    day = Day(_year(parts.get("y")), _month(month) if month else None, _small(parts.get("d")))
+    year, month = _small(parts.get("y")), parts.get("m")
+    number = _month(month) if month else None
+    if month and number is None:  # 三四月 is either: only a year beside it is told
+        return Day(year) if year else None
+    day = Day(year, number, _small(parts.get("d")))
     ok = (day.month is None or 1 <= day.month <= 12) and (day.day is None or 1 <= day.day <= 31)
     return day if ok and any(day) else None
 
@@ -100,15 +109,13 @@ def _small(part: str | None) -> int | None:
     return number_word(part) if part else None
 
 
-_year = _small
-
-
-def _month(part: str) -> int:
+def _month(part: str) -> int | None:
     lower = part.lower()
     number = number_word(lower)
     if number is not None:
         return number
-    return next(i for i, name in enumerate(_MONTHS) if i and name.startswith(lower[:3]))
+    named = (i for i, name in enumerate(_MONTHS) if i and name.startswith(lower[:3]))
+    return next(named, None)
 
 
 def weekdays(text: str) -> frozenset[int]:
@@ -124,13 +131,15 @@ def _index(name: str) -> int:
 
 def follows(day: Day, text: str, moment: datetime | None) -> bool:
     """Tell whether a date stands in a text, or follows from it and the time it was written."""
-    for _, found in written(text):
-        pairs = list(zip(day, found, strict=True))
-        if all(mine is None or mine == theirs for mine, theirs in pairs):
+    return stands(day, {found for _, found in written(text)}, days_in(text, moment))
+
+
+def stands(day: Day, stated: Iterable[Day], spans: Iterable[Span]) -> bool:
+    """Tell whether a date is among those that a text states, or among the days that it means."""
+    for found in stated:
+        if all(mine is None or mine == theirs for mine, theirs in zip(day, found, strict=True)):
             return True
-        if any(_fits(day, span) for span in _meant(found, moment)):
-            return True
-    return moment is not None and any(_fits(day, span) for span in resolve(text, moment))
+    return any(_fits(day, span) for span in spans)
 
 
 def resolve(text: str, moment: datetime) -> frozenset[Span]:

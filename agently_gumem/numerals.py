@@ -27,6 +27,8 @@ _LOOSE = {
     "couple": 2, "pair": 2, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "sixth": 6,
     "seventh": 7, "eighth": 8, "ninth": 9, "tenth": 10,
 }  # fmt: skip
+# A longer run of digits is no number to reckon with; it is compared as it is written.
+LONGEST = 20
 _IDIOMS = frozenset({"千万", "万一", "一一", "万万", "百万千万"})
 _CLASSIFIERS = frozenset(
     "个只双条件本台张套次天年岁元块码米斤克箱瓶杯口名位人家门部辆间层遍周日号秒小页倍折期课碗顿公千英"
@@ -43,8 +45,8 @@ _DIGIT_RUN = re.compile(r"\d+")
 
 
 def chinese_number(run: str) -> int | None:
-    """Read a run of Chinese numerals; None where it is an idiom or two numbers ("三四")."""
-    if run in _IDIOMS:
+    """Read a run of Chinese numerals; None where it is an idiom, too long or two numbers, 三四."""
+    if run in _IDIOMS or len(run) > LONGEST:
         return None
     if all(char in _DIGITS for char in run):
         written = "".join(str(_DIGITS[char]) for char in run)
@@ -65,7 +67,7 @@ def chinese_number(run: str) -> int | None:
 def number_word(word: str) -> int | None:
     """Read one small number: digits, an English word, a Chinese numeral."""
     if word.isdecimal():
-        return int(word)
+        return int(word) if len(word) <= LONGEST else None
     if word and all(char in CHINESE for char in word):
         return chinese_number(word)
     return _WORDS.get(word, _LOOSE.get(word))
@@ -110,7 +112,7 @@ def _digits(text: str) -> Iterator[tuple[frozenset[Decimal], Decimal]]:
     for match in _NUMBER.finditer(text):
         whole, fraction, scale = match.groups()
         plain = Decimal(whole.replace(",", "") + (fraction or ""))
-        value = plain * _SCALES.get(scale or "", 1)
+        value = plain * _SCALES[scale] if scale and len(whole) <= LONGEST else plain
         yield frozenset({value, plain} if scale == "m" else {value}), plain
 
 
@@ -130,7 +132,7 @@ def _english(text: str) -> Iterator[Decimal]:
         value = _WORDS.get(word)
         if value is not None and not (counting and last and last < 20):
             current, last, counting = current + value, value, True
-        elif word in _BIG and counting:
+        elif word in _BIG and counting and current < 10**LONGEST:
             current, last = current * _BIG[word], 0
             if _BIG[word] > 100:
                 total, current = total + current, 0

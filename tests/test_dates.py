@@ -1,13 +1,18 @@
 """Date words in both languages, and dates as they are written."""
 
+import time
+from collections.abc import Callable
 from datetime import date, datetime, timezone
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agently_gumem.dates import Day, follows, resolve, weekdays, written
-from agently_gumem.numerals import claimed, clocks, stated
+from agently_gumem.dates import Day, days_in, follows, resolve, weekdays, written
+from agently_gumem.numerals import claimed, clocks, number_word, stated
+from agently_gumem.remember.same import differs
+from agently_gumem.remember.same.amounts import amounts
+from agently_gumem.remember.specifics import Evidence, identifiers, missing, names, without_dates
 
 NOW = datetime(2026, 5, 6, 10, tzinfo=timezone.utc)  # a Wednesday
 
@@ -106,3 +111,112 @@ def test_times_match_across_writing() -> None:
     same = [next(clocks(text))[1] for text in ("下午三点", "15:00", "3 pm", "3:00")]
     assert all(a & b for a in same for b in same)
     assert not next(clocks("3 am"))[1] & next(clocks("15点"))[1]
+
+
+@pytest.mark.parametrize("text", ["用户三四月去哪里？", "我五六月还是七八月出发?", "三四月三四号"])
+def test_two_months_in_one_are_no_date(text: str) -> None:
+    """三四月 is March or April: neither is read, and nothing breaks."""
+    assert not [day for _, day in written(text) if day.month]
+    assert days_in(text, NOW) == frozenset()
+
+
+def test_the_year_beside_two_months_in_one_is_read() -> None:
+    """Which month it is stays open, the year does not."""
+    assert [day for _, day in written("2027年三四月")] == [Day(2027)]
+
+
+@pytest.mark.parametrize(
+    "text", ["May I ask you something?", "Thanks. May we go on?", "March on!", "“May the best win”"]
+)
+def test_words_that_open_a_sentence_are_no_months(text: str) -> None:
+    """May and March have a capital there whatever they mean."""
+    assert [*written(text)] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("In May we flew to Rome.", Day(None, 5)),
+        ("May 3 is fine", Day(None, 5, 3)),
+        ("May the 3rd is fine", Day(None, 5)),
+        ("in March on a boat", Day(None, 3)),
+        ("on 3 March on a boat", Day(None, 3, 3)),
+        ("May was cold", Day(None, 5)),
+    ],
+)
+def test_a_month_is_read_where_a_sentence_goes_on(text: str, day: Day) -> None:
+    """What stands behind a month makes it no word."""
+    assert [found for _, found in written(text)] == [day]
+
+
+DIGITS = "0123456789０９٣零〇一二两三四五六七八九十百千万亿"
+MARKS = "年月日号周点半上下去明后前个天元公里% .,:-/'“”!?，。、$¥€@"
+LATIN = "January |Feb|March on |May |Sept. |last |two |hundred |in | ago|km|kg| days|k|m |th |am|pm"
+RUNS = ["20", "2026", "零" * 30, "亿" * 30, "1" * 30]
+PIECES = st.sampled_from([*DIGITS, *MARKS, *LATIN.split("|"), *RUNS])
+
+
+@given(st.lists(PIECES, max_size=12).map("".join), st.lists(PIECES, max_size=12).map("".join))
+@settings(max_examples=150, deadline=None)
+def test_no_text_breaks_what_reads_dates_and_numbers(a: str, b: str) -> None:
+    """Whatever stands there is read, or not; the order of two texts makes no difference to it."""
+    for text in (a, b):
+        assert all(first <= last for first, last in days_in(text, NOW))
+        assert all(0 <= start < end <= len(text) for (start, end), _ in written(text))
+        assert all(0 <= day < 7 for day in weekdays(text))
+        assert all(len(readings) > 0 for readings in claimed(text))
+        assert stated(text) is not None
+    assert bool(differs(a, b)) == bool(differs(b, a))
+    assert differs(a, a) == ""
+
+
+@pytest.mark.parametrize("digits", ["1" * 5_000, "零" * 5_000, "九" * 5_000, "亿" * 5_000])
+def test_an_endless_number_is_none(digits: str) -> None:
+    """Nobody reckons with it, and reading it does not fail."""
+    assert number_word(digits) is None
+    assert stated(f"User has {digits} cats.") is not None
+    assert claimed(f"User has {digits} million cats.") is not None
+
+
+def test_endless_numbers_are_compared_as_they_are_written() -> None:
+    """An account number that differs in its last digit is another one."""
+    number = "12" * 20
+    assert differs(f"User's number is {number}.", f"User's number is {number[:-1]}3.") == "number"
+    assert missing(f"It is {number}.", Evidence(((f"It is {number[:-1]}3.", NOW),))) == "number"
+    assert not missing(f"It is {number}.", Evidence(((f"It is {number}.", NOW),)))
+
+
+READERS: list[tuple[str, Callable[[str], object]]] = [
+    ("May ", lambda text: [*written(text)]),
+    ("1月", lambda text: days_in(text, NOW)),
+    ("1月", without_dates),
+    ("1:00 ", without_dates),
+    ("last ", lambda text: resolve(text, NOW)),
+    ("1", claimed),
+    ("一", stated),
+    ("1,111,", stated),
+    ("two hundred hundred ", claimed),
+    ("$1 ", amounts),
+    ("1", identifiers),
+    ("a", identifiers),
+    ("a-", identifiers),
+    ("a'", names),
+    ("May 1, ", lambda text: missing("On 2031-07-09 at 3 pm.", Evidence(((text, NOW),)))),
+]
+
+
+@pytest.mark.parametrize(("piece", "read"), READERS)
+def test_reading_takes_time_in_proportion_to_the_text(
+    piece: str, read: Callable[[str], object]
+) -> None:
+    """No repetition makes a long text slow: twice the text takes about twice the time."""
+    read(piece)
+    half = min(_cpu(read, piece, 20_000) for _ in range(2))
+    assert min(_cpu(read, piece, 40_000) for _ in range(2)) < 3 * half + 0.02
+
+
+def _cpu(read: Callable[[str], object], piece: str, length: int) -> float:
+    text = (piece * (length // len(piece) + 1))[:length]
+    start = time.process_time()
+    read(text)
+    return time.process_time() - start

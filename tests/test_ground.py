@@ -237,3 +237,16 @@ def test_undated_message_gives_no_time() -> None:
     """A date word without the time of its message is no date; a full date needs none."""
     assert ground_time("2026-05-07", [said("tomorrow", at=None)]) is None
     assert ground_time("2026-05-07", [said("on 2026-05-07", at=None)]) is not None
+
+
+def test_a_long_word_is_read_at_once() -> None:
+    """Letters without a digit behind them are no identifier, however many they are."""
+    word = "a" * 400
+    assert ground_fact(f"User types {word}.", [said(f"I type {word}")]).ok
+
+
+def test_an_identifier_of_many_parts_needs_its_source() -> None:
+    """Parts in any number are one identifier, compared whole."""
+    source = [said("my key is aa-bb-cc-dd-ee-ff-gg-hh-ii-jj-kk-7")]
+    assert ground_fact("User's key is aa-bb-cc-dd-ee-ff-gg-hh-ii-jj-kk-7.", source).ok
+    assert ground_fact("User's key is aa-bb-cc-dd-ee-ff-gg-hh-ii-jj-kk-8.", source).reason

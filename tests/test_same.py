@@ -694,3 +694,47 @@ def test_names_are_compared_by_sound(latin: str, chinese: str) -> None:
     """Also characters that the first level of the standard lacks, and 吕 written in two ways."""
     assert differs(f"User's boss is {latin}.", f"用户的老板叫{chinese}。") == ""
     assert differs(f"User's boss is {latin}.", "用户的老板叫王刚。") == "name"
+
+
+EXCHANGED = [
+    ("User flies from Oslo to Paris.", "User flies from Paris to Oslo."),
+    ("The user flies from Oslo to Paris.", "User flies from Paris to Oslo."),
+    ("用户从北京飞上海。", "用户从上海飞北京。"),
+    ("Anna owes Bob 50 dollars.", "Bob owes Anna 50 dollars."),
+    ("Anna owes Bob and Carl 50 dollars.", "Carl owes Bob and Anna fifty dollars."),
+    ("User likes Anna.", "Anna likes user."),
+    ("User gave Anna Bob's book.", "User gave Bob Anna's book."),
+    ("Anna is Bob's boss.", "Bob is Anna's boss."),
+    ("Anna is taller than Bob.", "Bob is taller than Anna."),
+    ("User's dog is afraid of the cat.", "User's cat is afraid of the dog."),
+    ("用户借给安娜五十元。", "安娜借给用户五十元。"),
+    ("用户对安娜好。", "安娜对用户好。"),
+    ("用户三四月去日本", "用户五六月去日本"),
+]
+REORDERED = [
+    ("User has cats named Milo and Luna.", "User has cats named Luna and Milo."),
+    ("User speaks French, German and Italian.", "User speaks Italian, French and German."),
+    ("User likes green tea and green coffee.", "User likes green coffee and green tea."),
+    ("User knows Anna or Bob.", "User knows Bob or Anna."),
+    ("User likes Anna and Bob likes Carl.", "Bob likes Carl and user likes Anna."),
+    ("用户喜欢苹果、梨和香蕉。", "用户喜欢香蕉、苹果和梨。"),
+    ("用户喜欢红茶和绿茶。", "用户喜欢绿茶和红茶。"),
+    ("用户认识安娜与鲍勃。", "用户认识鲍勃与安娜。"),
+    ("User works from home on Fridays.", "On Fridays the user works from home."),
+    ("User flies from Oslo to Paris.", "User flies to Paris from Oslo."),
+    ("User's favourite band is Radiohead.", "Radiohead is the user's favourite band."),
+    ("用户每天早上跑步。", "每天早上用户跑步。"),
+]
+
+
+@pytest.mark.parametrize(("a", "b"), EXCHANGED)
+def test_an_exchange_of_roles_tells_another_thing(a: str, b: str) -> None:
+    """The same words in another order are not the same where they say who does what to whom."""
+    assert differs(a, b)
+    assert differs(b, a)
+
+
+@pytest.mark.parametrize(("a", "b"), REORDERED)
+def test_another_order_of_a_list_or_of_parts_is_no_exchange(a: str, b: str) -> None:
+    """The items of a list, a part told first and the sides of an "is" have no order."""
+    assert (differs(a, b), differs(b, a)) == ("", "")

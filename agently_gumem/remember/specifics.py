@@ -26,9 +26,10 @@ GENERIC_CJK = re.compile(
 _NO_NAMES = "user users i ok am pm rmb usd cny eur gbp mr mrs ms dr mom dad mum grandma grandpa"
 _ORDINARY = STOP_WORDS | frozenset(_NO_NAMES.split())
 _TOKEN = re.compile(r"[^\W_]+(?:['’&.+/-][^\W_]+)*")
+# Bounded where parts repeat: a long word without a digit is passed in one go.
 _IDENTIFIER = re.compile(
-    r"https?://[^\s，。；）)]+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
-    r"|(?<![A-Za-z0-9])[A-Za-z]+(?:[-_/.]?[A-Za-z]+)*[-_/.]?\d[A-Za-z0-9]*(?:[-_/.][A-Za-z0-9]+)*"
+    r"https?://[^\s，。；）)]+|(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
+    r"|(?<![A-Za-z0-9])[A-Za-z]+(?:[-_/.][A-Za-z]+){0,8}[-_/.]?\d[A-Za-z0-9]*(?:[-_/.][A-Za-z0-9]+)*"
 )
 _LONG_NUMBER = re.compile(r"(?<!\d)\d(?:[ -]?\d){6,}(?!\d)")
 _SEPARATOR = re.compile(r"(?<=\d)[ -](?=\d)")
@@ -62,9 +63,33 @@ class Evidence:
     @cached_property
     def numbers(self) -> frozenset[Decimal]:
         """The numbers in it, and the years that its date words mean."""
-        spans = [s for text, at in self.texts for s in dates.days_in(dates.normal(text), at)]
-        years = {Decimal(day.year) for span in spans for day in span}
+        years = {Decimal(day.year) for span in self._spans for day in span}
         return numerals.stated(self.folded).union(years)
+
+    @cached_property
+    def _digits(self) -> str:
+        return _SEPARATOR.sub("", self.folded)
+
+    @cached_property
+    def _spans(self) -> frozenset[dates.Span]:
+        return frozenset(
+            span for text, at in self.texts for span in dates.days_in(dates.normal(text), at)
+        )
+
+    @cached_property
+    def _days(self) -> frozenset[dates.Day]:
+        return frozenset(
+            day for text, _ in self.texts for _, day in dates.written(dates.normal(text))
+        )
+
+    @cached_property
+    def _weekdays(self) -> frozenset[int]:
+        named = (dates.weekdays(dates.normal(text)) for text, _ in self.texts)
+        return frozenset(span[0].weekday() for span in self._spans).union(*named)
+
+    @cached_property
+    def _minutes(self) -> frozenset[int]:
+        return frozenset(m for text, _ in self.texts for _, at in clocks(text) for m in at)
 
     def holds_name(self, name: str) -> bool:
         """Tell whether every part of a name stands in it as a word of its own."""
@@ -75,20 +100,19 @@ class Evidence:
         """Tell whether a date stands in it, or follows from a text of it and its time."""
         if day.month is None and Decimal(day.year or 0) in self.numbers:
             return True
-        return any(dates.follows(day, dates.normal(text), at) for text, at in self.texts)
+        return dates.stands(day, self._days, self._spans)
 
     def holds_weekday(self, weekday: int) -> bool:
         """Tell whether a weekday is named in it, or is the day that a date in it falls on."""
-        for text, at in self.texts:
-            plain = dates.normal(text)
-            spans = dates.days_in(plain, at)
-            if weekday in dates.weekdays(plain) or any(s[0].weekday() == weekday for s in spans):
-                return True
-        return False
+        return weekday in self._weekdays
 
     def holds_clock(self, minutes: frozenset[int]) -> bool:
         """Tell whether a time of day stands in it."""
-        return any(minutes & at for text, _ in self.texts for _, at in clocks(text))
+        return not minutes.isdisjoint(self._minutes)
+
+    def holds_digits(self, digits: str) -> bool:
+        """Tell whether a phone number and the like stands in it, with whatever separators."""
+        return digits in self._digits
 
 
 def clocks(text: str) -> list[tuple[tuple[int, int], frozenset[int]]]:
@@ -126,8 +150,8 @@ def _lacks_date(plain: str, evidence: Evidence) -> bool:
 
 def _unless_held(match: re.Match[str], evidence: Evidence) -> str:
     """Blank a phone number and the like that stands there with other separators."""
-    digits = _SEPARATOR.sub("", match.group())
-    return " " if digits in _SEPARATOR.sub("", evidence.folded) else match.group()
+    held = evidence.holds_digits(_SEPARATOR.sub("", match.group()))
+    return " " if held else match.group()
 
 
 def _holds_identifier(identifier: str, evidence: Evidence) -> bool:
@@ -155,9 +179,10 @@ def without_dates(plain: str) -> str:
     """Blank out dates and times, so that their digits are no numbers of their own."""
     places = [place for place, day in dates.written(plain) if day.month or day.year]
     places += [place for place, _ in numerals.clocks(plain)]
+    chars = list(plain)
     for start, end in places:
-        plain = plain[:start] + " " * (end - start) + plain[end:]
-    return plain
+        chars[start:end] = " " * (end - start)
+    return "".join(chars)
 
 
 def names(text: str) -> list[str]:
@@ -174,8 +199,9 @@ def names(text: str) -> list[str]:
 
 
 def _opens(text: str, place: int) -> bool:
-    before = text[:place].rstrip(" '‘*-")[-1:]
-    return not before or before in _ENDS
+    while place and text[place - 1] in " '‘*-":
+        place -= 1
+    return not place or text[place - 1] in _ENDS
 
 
 def _is_name(word: str) -> bool:

@@ -3,7 +3,7 @@
 from agently_gumem import dates
 from agently_gumem.remember import specifics as sp
 from agently_gumem.remember.same.amounts import amounts, numbers_differ
-from agently_gumem.remember.same.frame import one_change
+from agently_gumem.remember.same.frame import reframed
 from agently_gumem.remember.same.moments import dates_differ
 from agently_gumem.remember.same.names import named, names_differ
 from agently_gumem.remember.same.persons import persons_differ
@@ -41,7 +41,7 @@ def differs(a: str, b: str, similarity: float | None = None) -> str:
         ("date", lambda: dates_differ(one, other)),
         ("negation", lambda: contradict(one, other)),
         ("subject", lambda: persons_differ(one, other)),
-        ("name", lambda: names_differ(one, other) or (not across and one_change(one, other))),
+        ("name", lambda: names_differ(one, other) or (not across and reframed(one, other))),
         ("unrelated", lambda: across and _unrelated(one, other, similarity)),
     )
     return next((reason for reason, forbids in checks if forbids()), "")

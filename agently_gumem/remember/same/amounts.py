@@ -7,7 +7,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from agently_gumem import numerals
-from agently_gumem.remember.same.moments import plain, without_dates
+from agently_gumem.remember.same.moments import plain
+from agently_gumem.remember.specifics import without_dates
 from agently_gumem.text import fold
 
 
@@ -132,7 +133,10 @@ def _units() -> list[tuple[re.Pattern[str], str, Decimal]]:
 
 def _amount(match: re.Match[str]) -> Amount:
     sign, whole, fraction, scale = match.groups()
-    value = Decimal(whole.replace(",", "") + (fraction or "")) * _SCALES.get(scale or "", 1)
+    value = Decimal(whole.replace(",", "") + (fraction or ""))
+    if len(whole) > numerals.LONGEST:
+        return Amount(value)
+    value *= _SCALES.get(scale or "", 1)
     if sign:
         return Amount(value, _SIGNS[sign], value)
     for pattern, kind, factor in _units():

@@ -5,7 +5,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import chain
 
-from agently_gumem import numerals
+from agently_gumem import dates, numerals
 from agently_gumem.remember.same.amounts import measured
 from agently_gumem.remember.same.moments import plain
 from agently_gumem.remember.same.persons import RELATIVE_CJK, RELATIVES
@@ -53,10 +53,29 @@ _SYNONYMS = (
     (r"\b(?:is called|is named|name is)\b", "called"),
     (r"\b(?:really|always|currently|usually|often|generally|very|also|every time)\b", ""),
 )
+# What joins the items of a list, whose order tells nothing.
+_JOINS = frozenset({"and", "or", "和", "、", "与", ","})
+_ARTICLES = frozenset({"the", "a", "an"})
+# "Rex is my dog", "my dog is Rex": both sides are one.
+_LINKS = frozenset({"is", "are", "was", "were", "是"})
+# So many words beside what was exchanged may belong to the first and the last item of a list.
+_BESIDE = 6
 _NUMERALS = re.compile(f"[{numerals.CHINESE}]+")
 
 
-def one_change(a: str, b: str) -> bool:
+def reframed(a: str, b: str) -> bool:
+    """Tell whether two texts are one sentence with words changed in it, or with parts exchanged."""
+    one, other = _ordered(a), _ordered(b)
+    mine, theirs = ([unit for unit in units if unit not in _JOINS] for units in (one, other))
+    if sorted(mine) != sorted(theirs):
+        return _one_change(a, b)
+    same = _listed(one, other) or _moved(*_middle(mine, theirs)) or _linked(mine, theirs)
+    # "From Oslo to Paris", "from Paris to Oslo". Told in another order it is no exchange: the items
+    # of a list, a part that moved as a whole ("on Fridays the user swims"), both sides of an "is".
+    return mine != theirs and not same
+
+
+def _one_change(a: str, b: str) -> bool:
     """Tell whether one sentence is the other with some words changed, added or left out.
 
     A paraphrase rebuilds the sentence; a changed word in the same frame tells another thing
@@ -66,7 +85,12 @@ def one_change(a: str, b: str) -> bool:
     return _changed(one, other) or _changed(other, one)
 
 
+_MOST = 60_000  # words of one by words of the other: over that, comparing would take too long
+
+
 def _changed(one: list[str], other: list[str]) -> bool:
+    if len(one) * len(other) > _MOST:
+        return True
     codes = SequenceMatcher(None, one, other, autojunk=False).get_opcodes()
     changes = [code for code in codes if code[0] != "equal"]
     equal = sum(code[2] - code[1] for code in codes if code[0] == "equal")
@@ -84,14 +108,74 @@ def _is_small(more: list[str]) -> bool:
     return len(words(" ".join(latin))) <= 1 and len(more) - len(latin) <= _MORE
 
 
-def _units(text: str) -> list[str]:
-    """Split into words and single CJK characters, equal things written the same."""
+def _ordered(text: str) -> list[str]:
+    """Split as for a frame, but with every word that tells who does what to whom."""
+    text = re.sub("[,，、]", " , ", dates.normal(text))
+    units = (words(unit, stop=False) or [unit] for unit in _units(text, whole=True))
+    return [unit for unit in chain(*units) if unit not in _ARTICLES]
+
+
+def _ends(one: list[str], other: list[str]) -> tuple[int, int]:
+    """Count the units that two sequences share at their start, and then at their end."""
+    most = min(len(one), len(other))
+    start = next((i for i in range(most) if one[i] != other[i]), most)
+    most -= start
+    end = next((i for i in range(most) if one[-1 - i] != other[-1 - i]), most)
+    return start, end
+
+
+def _middle(one: list[str], other: list[str]) -> tuple[list[str], list[str]]:
+    start, end = _ends(one, other)
+    return one[start : len(one) - end], other[start : len(other) - end]
+
+
+def _moved(one: list[str], other: list[str]) -> bool:
+    """Tell whether a part of several words changed places with what stood beside it."""
+    cuts = range(1, len(one))
+    return len(one) > 2 and any(one[cut:] + one[:cut] == other for cut in cuts)
+
+
+def _linked(one: list[str], other: list[str]) -> bool:
+    links = [i for i, unit in enumerate(one) if unit in _LINKS]
+    return any([*one[i + 1 :], one[i], *one[:i]] == other for i in links)
+
+
+def _listed(one: list[str], other: list[str]) -> bool:
+    """Tell whether what differs is a list, once with its items in another order."""
+    start, end = _ends(one, other)
+    for left in range(start, max(start - _BESIDE, 0) - 1, -1):
+        for right in range(end, max(end - _BESIDE, 0) - 1, -1):
+            mine, theirs = (_items(units[left : len(units) - right]) for units in (one, other))
+            if len(mine) > 1 and mine == theirs:
+                return True
+    return False
+
+
+def _items(units: list[str]) -> list[list[str]]:
+    items: list[list[str]] = [[]]
+    for unit in units:
+        if unit in _JOINS:
+            items.append([])
+        else:
+            items[-1].append(unit)
+    return sorted(item for item in items if item)
+
+
+def _units(text: str, *, whole: bool = False) -> list[str]:
+    """Split into words and single CJK characters, equal things written the same.
+
+    Args:
+        text: A text.
+        whole: Keep the words that are left out elsewhere, and commas.
+    """
     text = fold(measured(plain(text)))
     for pattern, word in _synonyms():
-        text = pattern.sub(word, text)
+        if word or not whole:
+            text = pattern.sub(word, text)
     text = RELATIVE_CJK.sub(lambda m: f" {RELATIVES[m.group()]} ", text)
     text = _NUMERALS.sub(lambda m: str(numerals.number_word(m.group()) or m.group()), text)
-    return re.findall(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+", text)
+    found = re.findall(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+|,", text)
+    return found if whole else [unit for unit in found if unit != ","]
 
 
 @lru_cache(maxsize=1)

@@ -102,15 +102,6 @@ def plain(text: str) -> str:
     return _BEFORE_CLOCK.sub(lambda m: str(numerals.number_word(m.group())), text)
 
 
-def without_dates(text: str) -> str:
-    """Blank out dates and times, so that their digits are no numbers of their own."""
-    places = [place for place, day in dates.written(text) if day.month or day.year]
-    places += [place for place, _ in numerals.clocks(text)]
-    for start, end in places:
-        text = text[:start] + " " * (end - start) + text[end:]
-    return text
-
-
 def dates_differ(a: str, b: str) -> bool:
     """Tell whether two texts name other dates, times of day or recurrences."""
     one, other = plain(a), plain(b)

@@ -21,7 +21,9 @@ def heard(name: str, text: str) -> bool:
     """Tell whether whole characters of a Chinese text, side by side, sound like a Latin name."""
     letters = re.sub(r"[^a-z]", "", fold(name).replace("ü", "u"))
     parts = [_syllable(char) if CJK.match(char) else "" for char in text]
-    return len(letters) > 1 and any(_begins(parts[i:], letters) for i in range(len(parts)))
+    return len(letters) > 1 and any(
+        _begins(parts[i : i + len(letters)], letters) for i in range(len(parts))
+    )
 
 
 def _syllable(char: str) -> str:
