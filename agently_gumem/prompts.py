@@ -179,12 +179,13 @@ def json_line(value: Any) -> str:
 
 
 def _within(lines: Iterable[tuple[str, str]], tokens: int) -> dict[str, str]:
-    """Take lines, the first ones first, as many as fit."""
+    """Take the first line, however long, and of the rest, the first ones first, those that fit."""
     taken: dict[str, str] = {}
     for name, line in lines:
-        tokens -= estimate_tokens(line) + 1
-        if tokens < 0:
-            break
+        size = estimate_tokens(line) + 1
+        if taken and size > tokens:
+            continue
+        tokens -= size
         taken[name] = line
     return taken
 
@@ -192,27 +193,68 @@ def _within(lines: Iterable[tuple[str, str]], tokens: int) -> dict[str, str]:
 def lean_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Write out what a JSON Schema refers to, and leave out its defaults.
 
-    Where it refers to itself it says "anything": what the model writes is validated anyhow.
+    Where it refers to itself it says "anything": what the model writes is validated anyhow. Where
+    that would be longer than the schema itself, the references and `$defs` stay.
     """
     whole = {k: v for k, v in schema.items() if k != "$defs"}
-    return cast("dict[str, Any]", _lean(whole, schema.get("$defs", {})))
+    named: Mapping[str, Any] = schema.get("$defs", {})
+    most = len(json_line(schema))
+    try:
+        # No part is shorter than a character: what has more parts is longer.
+        written = _Lean(most).write(whole, named)
+    except _TooLongError:
+        return _referring(whole, named)
+    return written if len(json_line(written)) <= most else _referring(whole, named)
 
 
-def _lean(schema: Any, named: Mapping[str, Any]) -> Any:
-    if isinstance(schema, list):
-        return [_lean(part, named) for part in cast("list[Any]", schema)]
-    if not isinstance(schema, Mapping):
-        return schema
-    held = {k: v for k, v in cast("Mapping[str, Any]", schema).items() if k != "default"}
-    if "$ref" in held:
-        place = str(held.pop("$ref")).rsplit("/", 1)[-1]
-        inner = {name: part for name, part in named.items() if name != place}
-        return {**_lean(named.get(place, {}), inner), **held}
-    fields: Mapping[str, Any] = held.get("properties", {})
-    told = {k: _lean(v, named) for k, v in held.items() if k != "properties"}
-    if fields:  # names of fields are no words of the schema: one may be called "default"
-        told["properties"] = {name: _lean(part, named) for name, part in fields.items()}
-    return told
+def _referring(whole: Mapping[str, Any], named: Mapping[str, Any]) -> dict[str, Any]:
+    """Keep the references; only the memo's own keys always stand at the top."""
+    lean = _Lean()
+    first = {k: v for k, v in whole.items() if k != "$ref"}
+    if "$ref" in whole:
+        first = {**named.get(_place(whole["$ref"]), {}), **first}
+    defined = {name: lean.write(part) for name, part in named.items()}
+    return {**lean.write(first), "$defs": defined}
+
+
+def _place(ref: str) -> str:
+    return ref.rsplit("/", 1)[-1]
+
+
+class _TooLongError(Exception):
+    """More parts than there is room for."""
+
+
+@dataclass
+class _Lean:
+    """Writes a schema without its defaults, part by part."""
+
+    room: int | None = None
+    """So many parts at most: models that refer to each other multiply."""
+
+    def write(self, schema: Any, named: Mapping[str, Any] | None = None) -> Any:
+        """Write one part, and in it what it refers to where that is given."""
+        self._count()
+        if isinstance(schema, list):
+            return [self.write(part, named) for part in cast("list[Any]", schema)]
+        if not isinstance(schema, Mapping):
+            return schema
+        held = {k: v for k, v in cast("Mapping[str, Any]", schema).items() if k != "default"}
+        if "$ref" in held and named is not None:
+            place = _place(held.pop("$ref"))
+            inner = {name: part for name, part in named.items() if name != place}
+            return {**self.write(named.get(place, {}), inner), **held}
+        fields: Mapping[str, Any] = held.get("properties", {})
+        told = {k: self.write(v, named) for k, v in held.items() if k != "properties"}
+        if fields:  # names of fields are no words of the schema: one may be called "default"
+            told["properties"] = {name: self.write(part, named) for name, part in fields.items()}
+        return told
+
+    def _count(self) -> None:
+        if self.room is not None:
+            self.room -= 1
+            if self.room < 0:
+                raise _TooLongError
 
 
 def _message_line(ref: str, message: Message, session: str) -> str:

@@ -8,7 +8,7 @@ import asyncio
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -31,9 +31,13 @@ from agently_gumem.worker import Worker
 
 R = TypeVar("R")
 WAITING = ("pending", "chunked")
-# Calls of an embedder that fail before the rest waits for the next digest or load: it is down
-# then, and each call may take its time. One bad text among 64 is found within seven.
+# Calls of an embedder that fail in a row before the rest waits for the next digest or load: it is
+# down then, and each call may take its time. One bad text among 64 is found within seven.
 REFUSALS = 12
+# So often a text is refused before it is asked for no more: it is the text, not the embedder.
+_GIVE_UP = 3
+# So many refused texts are known by their hash; of more, the first ones are tried anew.
+_MOST_REFUSED = 10_000
 Pair: TypeAlias = "tuple[Kept, NDArray[np.float32] | None]"
 """A record and its vector, where it has one."""
 
@@ -45,6 +49,42 @@ class Selected(Protocol):
     def text(self) -> str:
         """What is left of it."""
         ...
+
+
+@dataclass
+class Refusals:
+    """Texts that the embedder refuses, in this process; kept as hashes, never as text.
+
+    A refusal counts once something else was embedded: until then the embedder may be down.
+    """
+
+    _counts: dict[int, int] = field(default_factory=dict[int, int])
+    _suspects: set[int] = field(default_factory=set[int])
+
+    def parts(self, texts: Sequence[str]) -> list[list[int]]:
+        """List the places of those to ask for: refused before, then the others; not given up."""
+        again: list[int] = []
+        fresh: list[int] = []
+        for place, known in enumerate(map(hash, texts)):
+            if self._counts.get(known, 0) < _GIVE_UP:
+                seen = known in self._counts or known in self._suspects
+                (again if seen else fresh).append(place)
+        return [part for part in (again, fresh) if part]
+
+    def learn(self, refused: Iterable[str], embedded: Collection[str]) -> None:
+        """Take in what one round of calls showed."""
+        if len(self._suspects) < _MOST_REFUSED:
+            self._suspects |= set(map(hash, refused))
+        if not embedded:
+            return
+        good = set(map(hash, embedded))
+        for known in self._suspects - good:
+            self._counts[known] = self._counts.pop(known, 0) + 1
+        self._suspects.clear()
+        for known in good & self._counts.keys():
+            del self._counts[known]
+        while len(self._counts) > _MOST_REFUSED:
+            del self._counts[next(iter(self._counts))]
 
 
 @dataclass(frozen=True)
@@ -62,6 +102,7 @@ class Services:
     count_tokens: Callable[[str], int]
     memo_tokens: int
     """Bound of the memo."""
+    refusals: Refusals = field(default_factory=Refusals)
 
     @property
     def ids(self) -> Ids:
@@ -242,9 +283,12 @@ class Scope:
         if not bare:
             return
         vectors = await self.embed_each([text_of(record) for record in bare])
-        found = [(r, v) for r, v in zip(bare, vectors, strict=True) if _is_vector(v)]
+        found = [(r, v) for r, v in zip(bare, vectors, strict=True) if v is not None]
+        rows = [to_row(r, v) for r, v in found if _is_vector(v)]
+        if rows:
+            await self.services.worker.thread(self.rows.write, rows)
         if found:
-            await self.services.worker.thread(self.rows.write, [to_row(r, v) for r, v in found])
+            # One whose vector is zero is done too: asked again, the embedder says the same.
             self._put(found)
 
     def _put(self, pairs: Sequence[Pair]) -> None:
@@ -259,23 +303,29 @@ class Scope:
         """Embed, and give None for a text that the embedder refuses.
 
         What was said must be stored whatever the embedder makes of it: without a vector it is
-        found by its words, and it is embedded again at the next load.
+        found by its words, and asked for again at the next digest or load, three times in all.
         """
         out: list[NDArray[np.float32] | None] = [None] * len(texts)
-        parts, refused = [range(len(texts))], 0
-        while parts and refused < REFUSALS:
+        parts, in_a_row = self.services.refusals.parts(texts), 0
+        alone: list[str] = []
+        failure: EmbedderError | None = None
+        while parts and in_a_row < REFUSALS:
             part = parts.pop()
             try:
                 found = await self.embed([texts[place] for place in part])
             except EmbedderError as error:
-                if not refused:
-                    self.troubles.note("embedder", error)
-                refused += 1
+                failure, in_a_row = error, in_a_row + 1
+                alone += [texts[place] for place in part if len(part) == 1]
                 middle = len(part) // 2
                 parts += [half for half in (part[:middle], part[middle:]) if middle]
                 continue
+            in_a_row = 0
             for place, vector in zip(part, found, strict=True):
                 out[place] = vector
+        if failure is not None:
+            self.troubles.note("embedder", failure)
+        embedded = [t for t, v in zip(texts, out, strict=True) if _is_vector(v)]
+        self.services.refusals.learn(alone, embedded)
         return out
 
     async def _vectors(
@@ -343,8 +393,8 @@ def _is_vector(vector: "NDArray[np.float32] | None") -> bool:
 
 
 def _without_vector(pairs: Sequence[Pair]) -> dict[str, None]:
-    """Name the records that say something and have no vector, in their order."""
-    return {r.id: None for r, v in pairs if not _is_vector(v) and text_of(r).strip()}
+    """Name the records that say something and were not embedded, in their order."""
+    return {r.id: None for r, v in pairs if v is None and text_of(r).strip()}
 
 
 def _within(pairs: list[Pair], limit: int) -> tuple[list[Pair], frozenset[str]]:

@@ -1,6 +1,7 @@
 """From messages to Facts, Topics, Summaries and memo: real requests, real store, no agent."""
 
 import json
+import threading
 from datetime import datetime, timezone
 
 import chromadb
@@ -10,6 +11,7 @@ from pydantic import BaseModel
 
 from agently_gumem import ConfigError, GUMem, ModelError, NotFound, StoreError, estimate_tokens
 from agently_gumem.recall.memo import render_memo
+from agently_gumem.remember.reconcile import reconcile
 from agently_gumem.testing import Reply, RuleModel, ScriptedModel
 
 DAY = datetime(2024, 5, 1, 9, tzinfo=timezone.utc)
@@ -175,6 +177,42 @@ def test_a_request_is_bounded_also_where_facts_and_topics_are_long(use):
         head, _, _ = model.memory_requests[-1].text.partition("# NEW MESSAGES")
         assert model.memory_requests[-1].data["KNOWN FACTS"]
     assert estimate_tokens(head) <= 1_300
+
+
+def test_the_nearest_known_fact_is_shown_however_long(use):
+    """A Chinese sentence may be longer than all known Facts together are meant to be."""
+    long = "用户养的猫叫小白，" + "它喜欢在窗台上晒太阳，" * 33
+    with use(ScriptedModel(memory=script(copying()))) as model, GUMem() as gumem:
+        user = gumem.user("alice")
+        tell(user, long)
+        tell(user, "小白今天又在窗台上晒太阳。")
+        assert list(known(model.memory_requests[-1])) == [user.facts()[0].content]
+    assert estimate_tokens(long) > 320
+
+
+def test_others_are_served_while_facts_are_compared(use, monkeypatch):
+    """A comparison takes its time in the pool: another user's turn does not wait for it."""
+    begun, served = threading.Event(), threading.Event()
+    outcomes = []
+
+    def held(*asked):
+        begun.set()
+        outcomes.append(served.wait(20))
+        return reconcile(*asked)
+
+    monkeypatch.setattr("agently_gumem.remember.digest.reconcile", held)
+    with use(ScriptedModel(memory=copying())), GUMem() as gumem:
+        alice, bob = gumem.user("alice"), gumem.user("bob")
+        digest = threading.Thread(target=tell, args=(alice, "I play the oboe at weekends."))
+        digest.start()
+        assert begun.wait(20)
+        bob.add_messages({"content": "I row."})
+        alice.add_messages({"content": "I ski."})
+        served.set()
+        digest.join(20)
+        assert outcomes == [True]
+        assert [f.content for f in alice.facts()] == ["I play the oboe at weekends."]
+        assert [m.status for m in alice.messages()] == ["processed", "pending"]
 
 
 def test_what_is_over_the_limit_waits_as_chunked(use):

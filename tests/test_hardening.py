@@ -110,6 +110,96 @@ def test_texts_that_the_embedder_refuses_keep_no_other_from_its_vector():
         assert good.issuperset([*texts, "I ski."])
 
 
+class Picky:
+    """An embedder that refuses what holds "poison", and all while it is down; it keeps count."""
+
+    def __init__(self):
+        self.calls = 0
+        self.down = False
+        self.good = set()
+
+    def __call__(self, input):
+        """Give vectors of two numbers."""
+        self.calls += 1
+        if self.down or any("poison" in text for text in input):
+            raise ValueError
+        self.good.update(input)
+        return [[0.0 if "void" in text else 1.0, 0.0] for text in input]
+
+    def take_calls(self):
+        """Tell the calls since the last time."""
+        calls, self.calls = self.calls, 0
+        return calls
+
+
+def test_two_refused_texts_among_many_leave_no_other_without_its_vector():
+    """What is embedded between two refusals shows that the embedder is up."""
+    embed = Picky()
+    texts = [f"I row on day {i}." for i in range(64)]
+    texts[20], texts[50] = "My poison ring.", "My poison cup."
+    with GUMem(embedding_function=embed) as gumem:
+        gumem.user("alice").messages()
+        embed.take_calls()
+        gumem.user("alice").add_messages([{"content": text} for text in texts])
+        assert embed.good.issuperset(t for t in texts if "poison" not in t)
+        assert embed.take_calls() <= 30
+
+
+def test_a_refused_text_is_asked_for_three_times_and_holds_up_no_other(use, tmp_path):
+    """A row of them takes more than one round; good ones behind it get theirs in the second."""
+    embed = Picky()
+    good = [f"I row on day {i}." for i in range(20)]
+    poison = [f"My poison ring {i}." for i in range(12)]
+
+    with (
+        use(ScriptedModel(memory={"facts": []})),
+        GUMem(tmp_path, embedding_function=embed) as gumem,
+    ):
+        user = gumem.user("alice")
+        user.add_messages([{"content": text} for text in [*good, *poison]])
+        spent = []
+        for day in range(12):
+            user.add_messages({"content": f"I ski on day {day}."})
+            embed.take_calls()
+            user.digest()
+            spent.append(embed.take_calls())
+            if day == 0:
+                assert embed.good.issuperset(good)
+        assert spent[0] > 0
+        assert spent[-3:] == [0, 0, 0]
+        user.add_messages({"content": "My poison ring 0."})
+        assert embed.take_calls() == 0
+        assert "poison ring 7" in user.query("Which poison ring 7?").formatted_context
+
+
+def test_an_outage_is_no_refusal(use):
+    """However often it is met, what was said gets its vector once the embedder is back."""
+    embed = Picky()
+    texts = [f"I row on day {i}." for i in range(20)]
+    with use(ScriptedModel(memory={"facts": []})), GUMem(embedding_function=embed) as gumem:
+        user = gumem.user("alice")
+        user.messages()
+        embed.down = True
+        user.add_messages([{"content": text} for text in texts])
+        for _ in range(6):
+            embed.take_calls()
+            user.digest()
+            assert embed.take_calls() <= 24  # twice: what is missing, and the request's own texts
+        embed.down = False
+        user.digest()
+        assert embed.good.issuperset(texts)
+
+
+def test_a_text_whose_vector_is_zero_is_done(tmp_path):
+    """It is not among those that wait for one; after a load it is asked for once."""
+    for _ in range(2):
+        with GUMem(tmp_path, embedding_function=Picky()) as gumem:
+            user = gumem.user("alice")
+            user.add_messages([{"id": "v", "content": "void"}, {"id": "s", "content": "I ski."}])
+            (scope,) = gumem._engine.loaded()
+            assert scope._bare == {}
+
+
 def test_past_the_limit_of_bytes_the_users_that_came_first_are_let_go(tmp_path):
     """They are read again when they come back; who came last is still there."""
     loads = []

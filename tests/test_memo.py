@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from agently_gumem.memo_schema import MemoSchema
-from agently_gumem.prompts import MemoPatch
+from agently_gumem.prompts import MemoPatch, Prompts, json_line, lean_schema
 from agently_gumem.recall.memo import bound_memo, render_memo
 from agently_gumem.records import Fact, Memo, MemoState
 from agently_gumem.remember.memo import MemoRules, apply_patches
@@ -319,3 +319,68 @@ def test_a_value_of_some_depth_is_kept_whole():
     value = {"tea": {"tea": {"tea": {"tea": ["tea"]}}}}
     facts = [fact("a", "User likes tea")]
     assert kept(facts, [("notes", value, "a")], schema=Loose) == {"notes": value}
+
+
+# --- what a request shows
+
+
+@pytest.mark.parametrize(
+    ("lengths", "shown"),
+    [
+        ((350, 5, 5), ["k1"]),
+        ((5, 350, 5, 350, 5), ["k1", "k3", "k5"]),
+        ((200, 200, 50, 5), ["k1", "k3", "k4"]),
+        ((5, 5), ["k1", "k2"]),
+        ((), []),
+    ],
+)
+def test_a_known_fact_that_does_not_fit_hides_no_other(lengths, shown):
+    """The nearest is shown whatever its length, of the others those that fit."""
+    known = {f"k{n}": fact(f"id{n}", "猫" * size) for n, size in enumerate(lengths, 1)}
+    topics = ["题" * 80, "猫"]
+    prompt = Prompts().extract({}, known, topics, {}, {})
+    assert sorted(prompt.shown) == shown
+    assert [f'"ref":"{ref}"' in prompt.text for ref in known] == [ref in shown for ref in known]
+    assert topics[0] in prompt.text
+
+
+def referring(count):
+    """Make classes of which each holds one of every other, and a list of its own."""
+    names = [f"Part{i}" for i in range(count)]
+    defined = {
+        name: {
+            "type": "object",
+            "properties": {
+                "default": {"type": "string", "default": "none"},
+                **{other.lower(): {"$ref": f"#/$defs/{other}"} for other in names if other != name},
+            },
+        }
+        for name in names
+    }
+    return {"$defs": defined, "$ref": "#/$defs/Part0"}
+
+
+@pytest.mark.parametrize("count", [4, 7, 40])
+def test_a_schema_of_classes_that_refer_to_each_other_stays_small(count):
+    """Written out it would grow with the factorial: its references stay, its keys are told."""
+    schema = referring(count)
+    lean = lean_schema(schema)
+    assert len(json_line(lean)) <= len(json_line(schema)) * (1 + 1 / count)
+    assert lean["properties"] == lean["$defs"]["Part0"]["properties"]
+    assert list(lean["$defs"]) == list(schema["$defs"])
+    assert lean["$defs"]["Part1"]["properties"]["part0"] == {"$ref": "#/$defs/Part0"}
+    assert lean["properties"]["default"] == {"type": "string"}
+
+
+def test_a_schema_of_two_classes_that_refer_to_each_other_is_written_out():
+    """Where that is no longer than the schema itself; the circle ends."""
+    place = {"type": "object", "properties": {"owner": {"$ref": "#/$defs/Person"}}}
+    person = {"type": "object", "properties": {"home": {"$ref": "#/$defs/Place"}}}
+    schema = {"$defs": {"Place": place, "Person": person}, "$ref": "#/$defs/Person"}
+    inner = {"type": "object", "properties": {"owner": {}}}
+    assert lean_schema(schema) == {"type": "object", "properties": {"home": inner}}
+
+
+def test_a_class_that_is_used_once_is_written_out():
+    """The schema of a plain memo carries no reference."""
+    assert "$ref" not in json_line(lean_schema(MemoSchema(Budget).json_schema))

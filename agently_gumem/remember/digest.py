@@ -185,7 +185,15 @@ async def _count_attempt(scope: Scope, batch: Sequence[Message], error: Exceptio
 
 
 async def _reconciled(scope: Scope, found: Extracted) -> Reconciled:
-    return reconcile(found.proposals, scope.index.facts, found.candidates, found.similarity, now())
+    """Reconcile in the pool: comparing two texts takes milliseconds, and others wait for the loop.
+
+    On a copy, since turns are journaled meanwhile. The Facts stay as they are until this digest
+    writes: whatever writes Facts here holds the user's digest lock.
+    """
+    known = dict(scope.index.facts)
+    return await scope.services.worker.thread(
+        reconcile, found.proposals, known, found.candidates, found.similarity, now()
+    )
 
 
 async def _topics(scope: Scope, done: Reconciled) -> dict[str, Topic]:

@@ -72,7 +72,7 @@ async def _newest_four(_full: Any, window: Any, _memo: Any, _settings: Any) -> A
     return None, list(window[-4:]), None
 
 
-class Seed(Alone):
+class Example(Alone):
     """The memo example of Agently's documentation: more than six messages, keep four."""
 
     def open(self, session_id: str) -> None:
@@ -125,7 +125,7 @@ class Ours(Alone):
 
         self.gumem = self.stack.enter_context(g.GUMem(self.job["folder"]))
         when: Any = g.WindowExceeds(messages=12) | g.StageBoundary() | g.SessionEnd()
-        if self.job["when"] == "seed":
+        if self.job["when"] == "example":
             when = g.WindowExceeds(messages=6)
         wait = self.job["wait"]
         more = {} if wait is None else {"wait": wait}
@@ -206,7 +206,7 @@ class Mem0Embedder:
 SYSTEMS: dict[str, Callable[[Job], Alone]] = {
     "alone": Alone,
     "cut": Cut,
-    "seed": Seed,
+    "example": Example,
     "builtin": Builtin,
     "ours": Ours,
     "mem0": Mem0,

@@ -399,7 +399,7 @@ def _summaries(request: Request) -> dict[str, Any]:
     return {"summaries": made, "same_topics": []}
 
 
-def for_seed(request: Request) -> dict[str, Any]:
+def for_example(request: Request) -> dict[str, Any]:
     """Answer the memo request of Agently's example: what was known and what is new, merged."""
     found = found_in(request.text)
     kept = {p.topic + str(i): p.fact for i, p in enumerate(found) if p.kind == "preference"}
