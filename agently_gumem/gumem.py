@@ -1,6 +1,7 @@
 """GUMem: opens the store, owns the worker, hands out users and sessions."""
 
 import asyncio
+import math
 import os
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -91,7 +92,7 @@ class GUMem:
         if count_tokens is not None and not callable(count_tokens):
             raise ConfigError(f"count_tokens={count_tokens!r} can't be called")
         self._embedder = embedder = Embedder(embedding_function)
-        count = count_tokens or estimate_tokens
+        count = _whole(count_tokens) if count_tokens is not None else estimate_tokens
 
         def open_services() -> Services:
             store = Store(
@@ -405,3 +406,8 @@ class _Bound:
 
     def _resolve(self, key: str, session: Any) -> MemorySession | None:
         return self._memories.get(key) or self._memories.get(str(session.id))
+
+
+def _whole(count: Callable[[str], Any]) -> Callable[[str], int]:
+    """Let a counter that divides, and gives no whole number, count up to one."""
+    return lambda text: math.ceil(count(text))

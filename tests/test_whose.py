@@ -104,6 +104,15 @@ def test_spaces_read_together_keep_their_records_apart(gumem):
     assert "Ghent" not in own.query("Where does the invoice go?").formatted_context
 
 
+def test_a_counter_that_divides_bounds_the_text(tmp_path):
+    """A `count_tokens` that gives no whole number is counted up."""
+    with GUMem(tmp_path, count_tokens=lambda text: len(text) / 4) as gumem:
+        user = gumem.user("alice")
+        user.add_messages([{"content": f"I like tea number {i}."} for i in range(20)])
+        context = user.query("Which tea do I like?", recall_config={"max_tokens": 80})
+        assert 0 < context.tokens <= 80
+
+
 def test_user_and_space_do_not_run_into_each_other(gumem):
     """("a", "bc") and ("ab", "c") are two."""
     gumem.user("a", space="bc").add_messages({"content": "My code word is zebra."})
