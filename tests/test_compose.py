@@ -549,3 +549,31 @@ def test_the_first_and_the_last_year_are_moments_like_others(year):
         now=datetime(year, 1, 1, tzinfo=timezone.utc),
     )
     assert "User moves" in context.formatted_context
+
+
+def test_a_turn_that_only_repeats_the_question_is_not_shown():
+    """Asked again, the question itself is no answer, and takes no place of one."""
+    index = UserIndex(8)
+    turns = [turn(1, "Where do I live?"), turn(2, "I live in Hangzhou.")]
+    index.put(turns, [None, None])
+    hits = [Hit("turn", t.id, 2.0 - i, {}, (t.id,)) for i, t in enumerate(turns)]
+    context = compose(
+        index,
+        hits,
+        memo_text="",
+        query="where do I live",
+        config=RecallConfig(),
+        count_tokens=estimate_tokens,
+        prompts=PROMPTS,
+        now=JULY,
+    )
+    assert ids(context) == ["m2"]
+
+
+def test_what_the_memo_says_is_no_abstention():
+    """Where the memo says already what was found, or nothing fits, memory did not abstain."""
+    known = fact("f1", "answer in Chinese")
+    assert ids(written(known, memo="answer in Chinese")) == ["memo"]
+    assert not written(known, memo="answer in Chinese").abstained
+    assert not written(known, max_tokens=0).abstained
+    assert written(memo=MEMO).abstained

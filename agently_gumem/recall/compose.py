@@ -92,7 +92,9 @@ def compose(
     def write(hit: Hit) -> _Shown:
         return _Shown(hit, records[hit.id], writer.line(records[hit.id]))
 
-    shown = _fitting(layout, memo, _tellers_first(known, tellers), tellers, write)
+    # What only repeats the question answers nothing; what the memo says stands there already.
+    said = Told([*(line.removeprefix("- ") for line in memo), query])
+    shown = _fitting(layout, memo, _tellers_first(known, tellers), tellers, write, said)
     text = layout.render(memo, shown)
     items = [_item(one) for one in shown]
     head = [ContextItem(layer="memo", id="memo", text="\n".join(memo))] if memo else []
@@ -103,7 +105,7 @@ def compose(
         long_term_user_context=memo_text,
         formatted_context=text,
         tokens=count_tokens(text) if text else 0,
-        abstained=not items,
+        abstained=not known,
         items=head + items,
     )
 
@@ -164,6 +166,7 @@ def _fitting(
     told: Sequence[Hit],
     tellers: Mapping[str, set[str]],
     write: Callable[[Hit], _Shown],
+    said: Told,
 ) -> list[_Shown]:
     """Take items, best first, while they fit; nothing twice, what is too long is passed over.
 
@@ -172,7 +175,7 @@ def _fitting(
     """
     left = layout.budget - layout.count_tokens(layout.render(memo, ()))
     chosen: list[_Shown] = []
-    said, taken = Told(line.removeprefix("- ") for line in memo), set[str]()
+    taken = set[str]()
     for hit in told:
         if left < _SHORTEST:
             break

@@ -38,6 +38,7 @@ class MemoryContext(Record):
     tokens: int = 0
     """Tokens of `formatted_context`, by the counter of the GUMem."""
     abstained: bool = True
-    """Nothing passed the floor: there is no more in the text than the memo."""
+    """Nothing passed the floor. What did may still be left out of the text, by the budget, or
+    since the memo says it."""
     items: list[ContextItem] = Field(default_factory=list[ContextItem])
     """What stands in the text, in its order."""
