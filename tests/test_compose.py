@@ -554,8 +554,8 @@ def test_the_first_and_the_last_year_are_moments_like_others(year):
 def test_a_turn_that_only_repeats_the_question_is_not_shown():
     """Asked again, the question itself is no answer, and takes no place of one."""
     index = UserIndex(8)
-    turns = [turn(1, "Where do I live?"), turn(2, "I live in Hangzhou.")]
-    index.put(turns, [None, None])
+    turns = [turn(1, "Where do I live?"), turn(2, "I live here."), turn(3, "We live in Hangzhou.")]
+    index.put(turns, [None] * 3)
     hits = [Hit("turn", t.id, 2.0 - i, {}, (t.id,)) for i, t in enumerate(turns)]
     context = compose(
         index,
@@ -567,7 +567,7 @@ def test_a_turn_that_only_repeats_the_question_is_not_shown():
         prompts=PROMPTS,
         now=JULY,
     )
-    assert ids(context) == ["m2"]
+    assert ids(context) == ["m2", "m3"]
 
 
 def test_what_the_memo_says_is_no_abstention():

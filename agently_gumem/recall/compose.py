@@ -13,7 +13,7 @@ from agently_gumem.recall.memo import CountTokens, bound_memo, render_memo
 from agently_gumem.recall.overlap import Told, stands_for
 from agently_gumem.recall.rank import Hit
 from agently_gumem.records import ContextItem, Fact, MemoryContext, Message, Summary
-from agently_gumem.text import is_chinese
+from agently_gumem.text import is_chinese, words
 
 __all__ = ["bound_memo", "compose", "neutralise", "render_memo"]
 
@@ -92,9 +92,9 @@ def compose(
     def write(hit: Hit) -> _Shown:
         return _Shown(hit, records[hit.id], writer.line(records[hit.id]))
 
-    # What only repeats the question answers nothing; what the memo says stands there already.
-    said = Told([*(line.removeprefix("- ") for line in memo), query])
-    shown = _fitting(layout, memo, _tellers_first(known, tellers), tellers, write, said)
+    asked = words(query, stop=False)
+    telling = [hit for hit in known if not _repeats(records[hit.id], asked)]
+    shown = _fitting(layout, memo, _tellers_first(telling, tellers), tellers, write)
     text = layout.render(memo, shown)
     items = [_item(one) for one in shown]
     head = [ContextItem(layer="memo", id="memo", text="\n".join(memo))] if memo else []
@@ -108,6 +108,11 @@ def compose(
         abstained=not known,
         items=head + items,
     )
+
+
+def _repeats(record: Summary | Fact | Message, asked: Sequence[str]) -> bool:
+    """Tell whether a turn is the question word by word: it answers nothing."""
+    return isinstance(record, Message) and words(record.content, stop=False) == asked
 
 
 def _records(index: UserIndex, hits: Sequence[Hit]) -> dict[str, Summary | Fact | Message]:
@@ -166,7 +171,6 @@ def _fitting(
     told: Sequence[Hit],
     tellers: Mapping[str, set[str]],
     write: Callable[[Hit], _Shown],
-    said: Told,
 ) -> list[_Shown]:
     """Take items, best first, while they fit; nothing twice, what is too long is passed over.
 
@@ -175,7 +179,7 @@ def _fitting(
     """
     left = layout.budget - layout.count_tokens(layout.render(memo, ()))
     chosen: list[_Shown] = []
-    taken = set[str]()
+    said, taken = Told(line.removeprefix("- ") for line in memo), set[str]()
     for hit in told:
         if left < _SHORTEST:
             break
