@@ -108,10 +108,10 @@ PATCHES: list[Patch] = [
     ),
     Patch(
         "6 digest: bounded request",
-        "remember/extract.py",
-        "nominate(index, vectors, texts, limits.candidates)",
-        "list(index.facts.values())",
-        "tests/test_digest.py::test_a_request_does_not_grow_with_what_is_known",
+        "prompts.py",
+        "if taken and size > tokens:",
+        "if taken and size > 10**9:",
+        "tests/test_digest.py::test_a_request_is_bounded_also_where_facts_and_topics_are_long",
     ),
     Patch(
         "6 digest: memo prune",
@@ -165,7 +165,7 @@ PATCHES: list[Patch] = [
     Patch(
         "7 recall: an old value",
         "recall/validity.py",
-        "            and not self._repeats_old_value(message)\n",
+        "            or self._repeats_old_value(message)\n",
         "",
         "tests/test_rank.py::test_an_old_value_does_not_come_back_through_a_reply_that_repeats_it",
     ),
