@@ -25,8 +25,8 @@ class Day(NamedTuple):
     day: int | None = None
 
 
-_MONTHS = tuple(name.lower() for name in calendar.month_name)
-_WEEKDAYS = tuple(name.lower() for name in calendar.day_name)
+MONTHS = tuple(name.lower() for name in calendar.month_name)  # by number: the first is empty
+WEEKDAYS = tuple(name.lower() for name in calendar.day_name)
 _N = "(\\d{1,2}|[一二两三四五六七八九十]{1,3})"
 _Y = "((?:19|20)\\d\\d|[一二][〇零一二三四五六七八九]{3})"
 # "may" and "march" are words: alone or not, they are months only with a capital. "May we" and
@@ -114,7 +114,7 @@ def _month(part: str) -> int | None:
     number = number_word(lower)
     if number is not None:
         return number
-    named = (i for i, name in enumerate(_MONTHS) if i and name.startswith(lower[:3]))
+    named = (i for i, name in enumerate(MONTHS) if i and name.startswith(lower[:3]))
     return next(named, None)
 
 
@@ -126,7 +126,7 @@ def weekdays(text: str) -> frozenset[int]:
 
 
 def _index(name: str) -> int:
-    return next(i for i, full in enumerate(_WEEKDAYS) if full.startswith(name[:3]))
+    return next(i for i, full in enumerate(WEEKDAYS) if full.startswith(name[:3]))
 
 
 def follows(day: Day, text: str, moment: datetime | None) -> bool:

@@ -71,8 +71,3 @@ class Told:
 def _equal(words: frozenset[str], others: frozenset[str]) -> bool:
     shared = len(words & others)
     return shared > 0 and shared >= WORDS_EQUAL * len(words | others)
-
-
-def same_said(text: str, other: str) -> bool:
-    """Tell whether two texts are one said twice: the same specifics, negation and words."""
-    return Told([other]).says(text)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from agently_gumem.dates import Span, days_in, normal
+from agently_gumem.dates import MONTHS, WEEKDAYS, Span, days_in, normal
 from agently_gumem.text import CJK, STOP_WORDS, fold, words
 
 _ASKS_WHEN = re.compile(
@@ -41,10 +41,8 @@ def _set(listed: str) -> frozenset[str]:
     return frozenset(listed.split())
 
 
-_MONTHS = _set(
-    "january february march april may june july august september october november december"
-)
-_DAYS = _set("monday tuesday wednesday thursday friday saturday sunday")
+_MONTHS = frozenset(MONTHS[1:])
+_CALENDAR = _MONTHS | frozenset(WEEKDAYS)
 _TITLES = _set("the a an my our mr mrs ms miss dr prof sir")
 _OF_A_MONTH = _set("in by since until till of last next this on from before after")
 # Names that are also words: at the opening of a question the word is meant.
@@ -128,7 +126,7 @@ def names_in(text: str) -> list[str]:
     names = [w for w in inside if w[0].isupper() and w[1:2].islower()]
     if 2 * len(names) > len(inside) and len(inside) > 2:
         return []
-    return [name for name in names if fold(name) not in _MONTHS | _DAYS]
+    return [name for name in names if fold(name) not in _CALENDAR]
 
 
 def _opens(text: str, place: int) -> bool:
@@ -162,6 +160,12 @@ def _owner(word: str) -> str:
     return re.sub(r"['’]s$", "", word)
 
 
+def _cut(what: re.Pattern[str], instead: str | Callable[[re.Match[str]], str], text: str) -> str:
+    """Take out what a pattern finds, and the gaps that it leaves; else the text as it is."""
+    shorter = what.sub(instead, text)
+    return " ".join(shorter.split()) if shorter != text else text
+
+
 def _without_common(text: str, common: Callable[[str], bool]) -> str:
     """Take out the names, past the first word, that are all over the memory."""
 
@@ -171,8 +175,7 @@ def _without_common(text: str, common: Callable[[str], bool]) -> str:
         told = match.start() and word[0].isupper() and terms and all(common(t) for t in terms)
         return "" if told else word
 
-    shorter = _WORD.sub(gone, text)
-    return " ".join(shorter.split()) if shorter != text else text
+    return _cut(_WORD, gone, text)
 
 
 def _without(text: str, name: str) -> str:
@@ -180,10 +183,8 @@ def _without(text: str, name: str) -> str:
     if CJK.search(name):
         return text.replace(name, "")
     if not _WORD.fullmatch(name):
-        shorter = re.sub(
-            rf"(?<!\w){re.escape(name)}(?!\w)(?:['’]s)?", "", text, flags=re.IGNORECASE
-        )
-        return " ".join(shorter.split()) if shorter != text else text
+        whole = rf"(?<!\w){re.escape(name)}(?!\w)(?:['’]s)?"
+        return _cut(re.compile(whole, re.IGNORECASE), "", text)
     wanted = fold(name)
 
     def gone(match: re.Match[str]) -> str:
@@ -193,8 +194,7 @@ def _without(text: str, name: str) -> str:
         named = fold(owner) == wanted and capital and not _is_the_word(match, owner)
         return "" if named else word
 
-    shorter = _WORD.sub(gone, text)
-    return " ".join(shorter.split()) if shorter != text else text
+    return _cut(_WORD, gone, text)
 
 
 def _is_the_word(match: re.Match[str], owner: str) -> bool:
