@@ -6,6 +6,7 @@ GUMemError
  ├── EmbedderMismatch   the store was made by another embedder, dimension or schema
  ├── EmbedderError      the embedding function failed on a text, or gave no usable vector
  ├── ModelError         the memory's own model request failed or gave no valid answer
+ ├── HookError          a hook failed, timed out or gave what it may not give
  ├── NotFound           no record of that id for that user
  └── Closed             used after close, in a forked child, or on the worker's own thread
 """
@@ -41,6 +42,10 @@ class ModelError(GUMemError):
     def __init__(self, message: str, *, answered: bool = False) -> None:
         super().__init__(message)
         self.answered = answered
+
+
+class HookError(GUMemError):
+    """A hook of the application failed, was too slow, or gave what it may not give."""
 
 
 class NotFound(GUMemError, KeyError):  # noqa: N818  # the name is the contract

@@ -61,6 +61,8 @@ class FactDraft(_Lenient):
     end: str = ""
     same_as: str = ""
     replaces: list[str] = Field(default_factory=list)
+    special: str = ""
+    """health, sex, faith, politics or origin, where it is about that of a person."""
 
 
 class MemoPatch(_Lenient):
@@ -133,6 +135,7 @@ _EXTRACT_OUTPUT = {
             "end": (str,),
             "same_as": (str, "k1"),
             "replaces": [(str, "k1")],
+            "special": (str,),
         }
     ],
     "memo": _MEMO_OUTPUT,

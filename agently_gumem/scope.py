@@ -10,6 +10,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -48,6 +49,21 @@ class Selected(Protocol):
     @property
     def text(self) -> str:
         """What is left of it."""
+        ...
+
+    @property
+    def drop(self) -> bool:
+        """Whether nothing of the message is for memory."""
+        ...
+
+    @property
+    def access(self) -> Sequence[str]:
+        """Labels under which what was kept may be shown."""
+        ...
+
+    @property
+    def lifetime(self) -> timedelta | None:
+        """How long what was kept may be kept; None: as long as the rest."""
         ...
 
 
@@ -102,6 +118,8 @@ class Services:
     count_tokens: Callable[[str], int]
     memo_tokens: int
     """Bound of the memo."""
+    special: Callable[[str], str] = lambda subject: subject.strip().lower()
+    """What the model calls a Fact's subject -> the special one that is not kept; else empty."""
     refusals: Refusals = field(default_factory=Refusals)
 
     @property
@@ -157,6 +175,8 @@ class Scope:
         self.paused = False
         self.marks: set[str] = set()
         self.passed_over: set[str] = set()
+        self.tombs: dict[str, dict[str, Any]] = {}
+        """Keyed hash of a record's id -> what is known of its forgetting: never a text."""
         self.summarized: dict[str, frozenset[str]] = {}
         """Topic -> the Facts that it had when its Summary was last asked for."""
         self.left_out: frozenset[str] = frozenset()
@@ -217,6 +237,14 @@ class Scope:
             for m in self.index.messages.values()
             if m.status in WAITING and session_id in (None, m.session_id)
         ]
+
+    def tomb(self, record_id: str) -> str:
+        """Return the keyed hash by which a forgotten record is known."""
+        return self.services.ids.of("tomb", self.key, record_id)
+
+    def refuses(self, record_id: str) -> bool:
+        """Tell whether a record was forgotten: then it does not come in again."""
+        return bool(self.tombs) and self.tomb(record_id) in self.tombs
 
     async def write(self, records: Sequence[Kept | MemoState], flags: Sequence[Row] = ()) -> None:
         """Write records in one call, then bring the index up to them.
@@ -356,6 +384,7 @@ class Scope:
         memo: MemoState | None = None
         pairs: list[Pair] = []
         self.paused = False
+        self.tombs = {}
         for row in rows:
             try:
                 record = from_row(row)
@@ -368,6 +397,7 @@ class Scope:
                 pairs.append((record, row.vector if _is_vector(row.vector) else None))
             else:
                 self._take_flag(row)
+        pairs = [p for p in pairs if not self.refuses(p[0].id)]
         pairs, self.left_out = _within(pairs, self.services.limits.index_records)
         pairs.sort(key=lambda p: p[0].sequence if isinstance(p[0], Message) else 0)
         index.put([r for r, _ in pairs], [v for _, v in pairs])
@@ -385,6 +415,8 @@ class Scope:
             self.marks.add(row.id)
         elif row.layer == "skip":
             self.passed_over.add(row.id)
+        elif row.layer == "forgotten":
+            self.tombs[row.id] = json.loads(row.document)
 
 
 def _is_vector(vector: "NDArray[np.float32] | None") -> bool:

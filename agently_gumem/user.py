@@ -3,11 +3,15 @@
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime
-from typing import Any, Protocol, TypeVar, cast, get_args
+from typing import Any, TypeVar, cast, get_args
 
 from agently_gumem.config import RecallConfig
-from agently_gumem.engine import Engine, checked_name, switched_off
-from agently_gumem.errors import ConfigError, NotFound
+from agently_gumem.engine import checked_name, switched_off
+from agently_gumem.errors import ConfigError
+from agently_gumem.govern.correcting import Correcting
+from agently_gumem.govern.explaining import Explaining
+from agently_gumem.govern.forgetting import Forgetting
+from agently_gumem.govern.moving import Moving
 from agently_gumem.query import Asked, recall
 from agently_gumem.records import (
     Action,
@@ -27,7 +31,7 @@ from agently_gumem.records._base import named
 from agently_gumem.remember import journal
 from agently_gumem.remember.job import DigestReport, Job, digest, rebuild_memo
 from agently_gumem.text import fold
-from agently_gumem.worker import Worker, awaitable, blocking
+from agently_gumem.worker import awaitable, blocking
 
 RecordLike = Message | Mapping[str, Any]
 ActionLike = Action | Mapping[str, Any]
@@ -35,30 +39,11 @@ ConfigLike = RecallConfig | Mapping[str, Any] | None
 R = TypeVar("R", bound=Record)
 
 
-class HasId(Protocol):
-    """A record, whatever its layer."""
-
-    @property
-    def id(self) -> str:
-        """Its id."""
-        ...
-
-
-class UserMemory:
+class UserMemory(Forgetting, Correcting, Explaining, Moving):
     """The memory of one user in one space; made by `GUMem.user`.
 
     Every method that waits has an `async_` twin with the same parameters.
     """
-
-    def __init__(self, engine: Engine, user_id: str, space: str) -> None:
-        self._engine = engine
-        self.user_id = checked_name(user_id, "user_id")
-        self.space = checked_name(space, "space")
-
-    @property
-    def worker(self) -> Worker:
-        """Where its methods run."""
-        return self._engine.worker
 
     # -- writing -------------------------------------------------------------------------------
 
@@ -89,7 +74,7 @@ class UserMemory:
         records = _listed(Message, messages, "add_messages")
         if switched_off():
             return []
-        async with self._engine.use(self.user_id, self.space) as scope:
+        async with self._use() as scope:
             stored = await journal.add(scope, session_id, records)
         if digest:
             await self._digest()
@@ -158,7 +143,7 @@ class UserMemory:
             return MemoryContext(query=asked.text)
         async with AsyncExitStack() as stack:
             names = [n for n in dict.fromkeys(asked.config.read_spaces) if n != self.space]
-            scope = await stack.enter_async_context(self._engine.use(self.user_id, self.space))
+            scope = await stack.enter_async_context(self._use())
             beside = [
                 await stack.enter_async_context(
                     self._engine.use(self.user_id, checked_name(name, "read_spaces"))
@@ -201,7 +186,7 @@ class UserMemory:
         _one_of(status, Status, "status")
         if switched_off():
             return []
-        async with self._engine.use(self.user_id, self.space) as scope:
+        async with self._use() as scope:
             found = [
                 m
                 for m in scope.index.messages.values()
@@ -233,7 +218,7 @@ class UserMemory:
         _one_of(validity, Validity, "validity")
         if switched_off():
             return []
-        async with self._engine.use(self.user_id, self.space) as scope:
+        async with self._use() as scope:
             found = [
                 f
                 for f in scope.index.facts.values()
@@ -258,7 +243,7 @@ class UserMemory:
         _one_of(validity, Validity, "validity")
         if switched_off():
             return []
-        async with self._engine.use(self.user_id, self.space) as scope:
+        async with self._use() as scope:
             found = [
                 s
                 for s in scope.index.summaries.values()
@@ -271,7 +256,7 @@ class UserMemory:
         """List Topics by name."""
         if switched_off():
             return []
-        async with self._engine.use(self.user_id, self.space) as scope:
+        async with self._use() as scope:
             return sorted(scope.index.topics.values(), key=lambda t: t.name)
 
     def _agent(self) -> Any | None:
@@ -281,35 +266,13 @@ class UserMemory:
         """Return the memo in the developer's schema, as plain data; empty where there is none."""
         if switched_off():
             return {}
-        async with self._engine.use(self.user_id, self.space) as scope:
+        async with self._use() as scope:
             return scope.services.schema.fitting(scope.memo.value) if scope.memo else {}
 
     @property
     def memo(self) -> dict[str, Any]:
         """The memo in the developer's schema, as plain data; empty where there is none."""
         return self.get_memo()
-
-    async def _explain(self, record: str | HasId) -> dict[str, Any]:
-        """Say where a record comes from: Topic, Summaries, Facts, messages.
-
-        Args:
-            record: A record, or its id.
-
-        Returns:
-            The records behind it and above it, as `{"topic", "summaries", "facts", "messages"}`.
-
-        Raises:
-            ConfigError: It is neither.
-            NotFound: This user has no such record.
-        """
-        record_id = getattr(record, "id", record)
-        if not isinstance(record_id, str):
-            raise ConfigError(f"explain takes a record or its id, not {type(record).__name__}")
-        async with self._engine.use(self.user_id, self.space) as scope:
-            held = scope.index.get(record_id)
-            if held is None:
-                raise NotFound(f"no record {record_id!r} of user {self.user_id!r}")
-            return _chain(scope.index, held)
 
     async def _status(self) -> dict[str, Any]:
         """Say how this user's memory stands, over all sessions: counts, never a user's text.
@@ -319,7 +282,7 @@ class UserMemory:
         told: dict[str, Any] = {"user_id": self.user_id, "space": self.space}
         if switched_off():
             return told
-        async with self._engine.use(self.user_id, self.space) as scope:
+        async with self._use() as scope:
             index = scope.index
             return {
                 **told,
@@ -349,7 +312,7 @@ class UserMemory:
         """
         if switched_off():
             return DigestReport()
-        async with self._engine.use(self.user_id, self.space) as scope:
+        async with self._use() as scope:
             return await digest(scope, Job(agent=self._agent(), retry_failed=retry_failed))
 
     async def _rebuild_memo(self) -> dict[str, Any]:
@@ -360,7 +323,7 @@ class UserMemory:
         """
         if switched_off():
             return {}
-        async with self._engine.use(self.user_id, self.space) as scope:
+        async with self._use() as scope:
             await rebuild_memo(scope, self._agent())
         return await self._get_memo()
 
@@ -370,12 +333,12 @@ class UserMemory:
         What is said meanwhile is never taken up; what was known stays stored, and the listings
         (`facts`, `messages`, `memo` and the like) stay readable.
         """
-        async with self._engine.use(self.user_id, self.space) as scope:
+        async with self._use() as scope:
             await scope.set_paused(True)
 
     async def _resume(self) -> None:
         """Remember and recall again."""
-        async with self._engine.use(self.user_id, self.space) as scope:
+        async with self._use() as scope:
             await scope.set_paused(False)
 
     add_messages, async_add_messages = blocking(_add_messages), awaitable(_add_messages)
@@ -386,7 +349,6 @@ class UserMemory:
     summaries, async_summaries = blocking(_summaries), awaitable(_summaries)
     topics, async_topics = blocking(_topics), awaitable(_topics)
     get_memo, async_get_memo = blocking(_get_memo), awaitable(_get_memo)
-    explain, async_explain = blocking(_explain), awaitable(_explain)
     status, async_status = blocking(_status), awaitable(_status)
     digest, async_digest = blocking(_digest), awaitable(_digest)
     rebuild_memo, async_rebuild_memo = blocking(_rebuild_memo), awaitable(_rebuild_memo)
@@ -443,25 +405,3 @@ def _message_of(action: Action) -> Message:
         anchors=action.anchors,
         metadata={**action.metadata, **told},
     )
-
-
-def _chain(index: Any, record: Any) -> dict[str, Any]:
-    """Collect what stands behind and above a record."""
-    facts: list[Fact] = []
-    if isinstance(record, Fact):
-        facts = [record]
-    elif isinstance(record, Summary):
-        facts = [index.facts[i] for i in record.source_facts if i in index.facts]
-    elif isinstance(record, Topic):
-        facts = [f for f in index.facts.values() if fold(f.topic) == fold(record.name)]
-    else:
-        facts = [f for f in index.facts.values() if record.id in f.source_message_ids]
-    cited = {i for f in facts for i in f.source_message_ids} | {record.id}
-    own = {f.id for f in facts}
-    names = {fold(f.topic) for f in facts} | {fold(getattr(record, "topic", ""))}
-    return {
-        "topic": next((t for t in index.topics.values() if fold(t.name) in names), None),
-        "summaries": [s for s in index.summaries.values() if own & set(s.source_facts)],
-        "facts": facts,
-        "messages": [m for m in index.messages.values() if m.id in cited],
-    }

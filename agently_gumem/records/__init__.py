@@ -4,6 +4,7 @@ from agently_gumem.records._base import Moment, Record, as_record, aware, now
 from agently_gumem.records.context import ContextItem, Layer, MemoryContext
 from agently_gumem.records.fact import (
     Certainty,
+    Change,
     EventTime,
     Fact,
     Kind,
@@ -11,6 +12,7 @@ from agently_gumem.records.fact import (
     TimeRange,
     Topic,
     Validity,
+    noted,
 )
 from agently_gumem.records.memo import Memo, MemoState, StableFact
 from agently_gumem.records.message import Action, Message, Status
@@ -18,6 +20,7 @@ from agently_gumem.records.message import Action, Message, Status
 __all__ = [
     "Action",
     "Certainty",
+    "Change",
     "ContextItem",
     "EventTime",
     "Fact",
@@ -37,5 +40,6 @@ __all__ = [
     "Validity",
     "as_record",
     "aware",
+    "noted",
     "now",
 ]

@@ -1,6 +1,6 @@
 """Facts, the evidence layer, and what is built on them: Summaries and Topics."""
 
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import Field
 
@@ -9,6 +9,9 @@ from agently_gumem.records._base import Moment, Record, Text
 Kind = Literal["preference", "fact", "constraint", "plan", "identity", "action", "behavior"]
 Certainty = Literal["stated", "observed", "inferred"]
 Validity = Literal["active", "deprecated", "invalid"]
+
+
+F = TypeVar("F", "Fact", "Summary")
 
 
 class TimeRange(Record):
@@ -23,6 +26,19 @@ class EventTime(Record):
 
     event_start: Moment | None = None
     event_end: Moment | None = None
+
+
+class Change(Record):
+    """One change of a record: when, what, and by what message or operator."""
+
+    at: Moment
+    what: Text
+    """created, joined, superseded, corrected, updated, cut."""
+    by: list[str] = Field(default_factory=list)
+    """Ids of the messages that brought it; empty where an operator or a rule did."""
+    actor: Text = "memory"
+    """memory (a digest), operator, hook, import, retention."""
+    reason: Text = ""
 
 
 class Fact(Record):
@@ -49,6 +65,16 @@ class Fact(Record):
     status: Literal["pending", "chunked", "processed", "failed"] = "processed"
     validity: Validity = "active"
     superseded_by: str = ""
+    count: int = Field(default=1, ge=1)
+    """How often it was seen done, for a behaviour; 1 for what was said."""
+    anchors: dict[str, str] = Field(default_factory=dict)
+    """Ids of business objects that its messages are about, such as an order."""
+    access: list[str] = Field(default_factory=list)
+    """Labels that a reader must name to be shown it; none: anybody who may read the user."""
+    expires_at: Moment | None = None
+    """When it is forgotten on its own; None: never."""
+    changes: list[Change] = Field(default_factory=list[Change])
+    """What became of it, oldest first: the first change and the newest nineteen."""
     created_at: Moment
     updated_at: Moment
 
@@ -74,8 +100,28 @@ class Summary(Record):
     evidence: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])
     """What it rests on beside its Facts: messages, behaviour, anchors."""
     anchors: dict[str, str] = Field(default_factory=dict)
+    expires_at: Moment | None = None
+    """When it is forgotten on its own; None: never."""
+    changes: list[Change] = Field(default_factory=list[Change])
+    """What became of it, oldest first: the first change and the newest nineteen."""
     created_at: Moment
     updated_at: Moment
+
+
+MOST_CHANGES = 20
+
+
+def noted(record: F, **change: Any) -> F:
+    """Return a Fact or Summary with one change more; of many the newest are kept, and the first.
+
+    Args:
+        record: The record, with its other fields as they shall be.
+        change: Fields of the Change.
+    """
+    changes = [*record.changes, Change(**change)]
+    if len(changes) > MOST_CHANGES:
+        changes = [changes[0], *changes[-(MOST_CHANGES - 1) :]]
+    return record.model_copy(update={"changes": changes})
 
 
 class Topic(Record):

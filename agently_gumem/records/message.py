@@ -35,6 +35,13 @@ class Message(Record):
     """Its place among all messages of the user; set by the store, rises by one."""
     attempts: int = 0
     """Digests that the model answered without this message becoming processed."""
+    said: str = ""
+    """Keyed hash of what was said, where the text was changed or cut since: a history that comes
+    again is known by it."""
+    access: list[str] = Field(default_factory=list)
+    """Labels that a reader must name to be shown it; none: anybody who may read the user."""
+    expires_at: Moment | None = None
+    """When it is forgotten on its own; None: never."""
 
 
 class Action(Record):

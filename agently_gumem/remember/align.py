@@ -126,7 +126,9 @@ class StoredForm:
 
     form: Callable[[Said], Said]
     passed_over: Callable[[Said | None, Said], bool]
-    """(the message before it, the message) -> whether it was passed over before."""
+    """(the form of the message before it, its form) -> whether it was passed over before."""
+    changed: Callable[[Said], Said] = lambda form: form
+    """Its form -> what stands for it in the store where its text was changed since."""
 
 
 def align(
@@ -162,7 +164,8 @@ def align(
         if mirror.arrived(i, message):
             break  # said now, even in words that are stored already
         wanted = to.form(message)
-        found = next((p for p in range(place, len(stored)) if stored[p][1] == wanted), None)
+        alike = (wanted, to.changed(wanted))
+        found = next((p for p in range(place, len(stored)) if stored[p][1] in alike), None)
         if found is not None:
             ids.append(stored[found][0])
             place = found + 1

@@ -16,7 +16,9 @@ from agently_gumem.errors import ModelError, StoreError
 from agently_gumem.prompts import MemoAnswer, MemoPatch
 from agently_gumem.recall.nominate import same_topic
 from agently_gumem.records import Fact, MemoState, Message, Summary, Topic, now
+from agently_gumem.remember.align import Said
 from agently_gumem.remember.extract import Extracted, extract
+from agently_gumem.remember.form import said_id
 from agently_gumem.remember.job import DigestReport, Job, waiting_ids
 from agently_gumem.remember.memo import MemoRules, Patched, apply_patches
 from agently_gumem.remember.reconcile import Reconciled, reconcile
@@ -26,6 +28,8 @@ from agently_gumem.scope import Scope
 from agently_gumem.text import fold, is_chinese
 
 REBUILD_FACTS = 120
+# What stands for the text of a message in which the model found something special.
+SPECIAL = "[special]"
 
 
 async def digest(scope: Scope, job: Job) -> DigestReport:
@@ -154,7 +158,7 @@ async def _digest_batch(
         # Whatever an answer breaks, its messages must not be asked about for ever.
         await _count_attempt(scope, batch, error)
         raise
-    processed = [m.model_copy(update={"status": "processed"}) for m in batch]
+    processed = [_processed(scope, m, found.special) for m in batch]
     stale = _stale_summaries(scope, done.superseded)
     changed = [memo.state] if memo.state != scope.memo else []
     report.memo_changed |= memo.state.value != (scope.memo.value if scope.memo else {})
@@ -165,6 +169,14 @@ async def _digest_batch(
     dropped = found.dropped + Counter(verdict=len(done.refused), memo_patch=len(memo.refused))
     report.dropped += dropped
     scope.dropped += dropped
+
+
+def _processed(scope: Scope, message: Message, special: Mapping[str, str]) -> Message:
+    """Return a message as digested; what was found to be special loses its text."""
+    if message.id not in special:
+        return message.model_copy(update={"status": "processed"})
+    said = message.said or said_id(scope, Said(message.role, message.content))
+    return message.model_copy(update={"status": "processed", "content": SPECIAL, "said": said})
 
 
 async def _count_attempt(scope: Scope, batch: Sequence[Message], error: Exception) -> None:

@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast, get_args
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from agently_gumem.prompts import ExtractAnswer, FactDraft
 from agently_gumem.recall.index import text_of
 from agently_gumem.recall.nominate import nearest_topics, nominate
-from agently_gumem.records import Certainty, Fact, Kind, Message, TimeRange, now
+from agently_gumem.records import Certainty, Change, Fact, Kind, Message, TimeRange, now
 from agently_gumem.remember.ground import ground_fact, ground_time
 from agently_gumem.remember.reconcile import Proposal
 from agently_gumem.remember.select import PLACEHOLDERS
@@ -38,6 +38,8 @@ class Extracted:
     answer: ExtractAnswer
     candidates: Mapping[str, Fact]
     dropped: Counter[str] = field(default_factory=Counter[str])
+    special: dict[str, str] = field(default_factory=dict[str, str])
+    """Message -> the special subject (health and the like) that the model found in it."""
     similarity: dict[tuple[str, str], float] = field(
         default_factory=lambda: cast("dict[tuple[str, str], float]", {})
     )
@@ -86,7 +88,8 @@ async def _propose(
     vectors = await scope.embed_each([d.content for d in drafts])
     known = [*(m.id for m in refs.values()), *(f.id for f in candidates.values())]
     held = {record_id: _vector(scope, record_id) for record_id in known}
-    work = _Judge(scope, refs, candidates, held, _following(scope, refs.values()))
+    following = _following(scope, refs.values())
+    work = _Judge(scope, refs, candidates, held, following, scope.services.special)
     # In the pool: a long answer must not hold up the users beside this one.
     return await scope.services.worker.thread(work.judge, answer, drafts, vectors)
 
@@ -107,6 +110,8 @@ class _Judge:
     vectors: Mapping[str, NDArray[np.float32]]
     following: Mapping[str, str]
     """Message -> the one that directly follows it in its session: only that can confirm it."""
+    special: Callable[[str], str]
+    """What a draft says of its subject -> the special one that is not kept; else empty."""
     taken: Counter[str] = field(default_factory=Counter[str])
 
     def judge(
@@ -121,6 +126,9 @@ class _Judge:
             vector = maybe if maybe is not None else np.zeros(self.scope.index.dimension, "f4")
             sources = self._sources(draft, vector)
             reason = self._refusal(draft, sources, vector)
+            if not reason and (subject := self.special(draft.special)):
+                reason = "special"
+                out.special.update((m.id, subject) for m in sources)
             if reason:
                 out.dropped[reason] += 1
                 continue
@@ -193,6 +201,8 @@ def _fact(
     subject = _subject(draft.subject, sources)
     times = [m.timestamp for m in sources if m.timestamp is not None]
     moment = now()
+    ends = [m.expires_at for m in sources if m.expires_at is not None]
+    cited = [m.id for m in sources]
     certainty = _certainty(draft, sources)
     confidence = unit(draft.confidence)
     return Fact(
@@ -213,6 +223,10 @@ def _fact(
         confidence=min(confidence, _GUESS) if certainty == "inferred" else confidence,
         time_range=_time_range(draft, sources, following),
         valid_from=max(times, default=None),
+        anchors={k: v for m in sources for k, v in m.anchors.items()},
+        access=list(dict.fromkeys(label for m in sources for label in m.access)),
+        expires_at=min(ends, default=None),
+        changes=[Change(at=moment, what="created", by=cited)],
         created_at=moment,
         updated_at=moment,
     )

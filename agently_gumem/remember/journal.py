@@ -9,13 +9,12 @@ from pydantic_core import PydanticSerializationError
 from agently_gumem.errors import ConfigError
 from agently_gumem.records import Message, now
 from agently_gumem.remember.align import Aligned, Mirror, Said, StoredForm, align, left_out, said
+from agently_gumem.remember.form import form_of, skip_id, stored_form
 from agently_gumem.remember.select import is_noise
 from agently_gumem.rows import flag_row, from_row
-from agently_gumem.scope import Scope
+from agently_gumem.scope import Scope, Selected
 
 IMPORTED_MEMO = "imported_memo"
-# Characters of a message that may be said again and again without meaning the same.
-SHORT = 24
 INSTRUCTIONS = frozenset({"system", "developer"})
 
 
@@ -45,7 +44,7 @@ async def journal(
         head = history[:-1] if history and history[-1].role == "user" else history
         gone = left_out(head)
         blank = {i for i, m in enumerate(head) if _is_no_turn(m)}
-        stored, form = await _all_stored(scope, session_id, mirror, head), _form(scope)
+        stored, form = await _all_stored(scope, session_id, mirror, head), form_of(scope)
         thread = scope.services.worker.thread
         aligned = await thread(align, mirror, head, stored, gone | blank, form)
         await _retract(scope, aligned, gone)
@@ -120,21 +119,27 @@ async def add(scope: Scope, session_id: str, messages: Sequence[Message]) -> lis
                 scope.dropped["noise"] += 1
                 continue
             stored = await thread(_placed, scope, session_id, message, call, times)
+            if stored is None:
+                scope.dropped["selection"] += 1
+                continue
             _check(scope, stored)
             known_before = scope.index.messages.get(stored.id)
             placed.append(known_before or own.setdefault(stored.id, stored))
         known = scope.index.messages.keys() | scope.left_out
-        fresh = [m for m in placed if m.id not in known]
+        fresh = [m for m in placed if m.id not in known and not scope.refuses(m.id)]
         if fresh:
             await scope.write(list({m.id: m for m in fresh}.values()))
-        return placed
+        return [m for m in placed if not scope.refuses(m.id)]
 
 
 def _placed(
     scope: Scope, session_id: str, message: Message, call: str, times: dict[str, int]
-) -> Message:
+) -> Message | None:
     """Give a message its id, its place and its owner, and take out what must not be kept."""
-    content = scope.services.select(message.content).text
+    selection = scope.services.select(message.content)
+    if selection.drop:
+        return None
+    content = selection.text
     when = message.timestamp.isoformat() if message.timestamp else call
     told = [session_id, message.role, message.speaker, message.event_type, content, when]
     once = scope.services.ids.of("msg", scope.key, *told)
@@ -154,8 +159,19 @@ def _placed(
             "status": "pending",
             "attempts": 0,
             "sequence": scope.next_sequence(),
+            **_kept_under(selection, message),
         }
     )
+
+
+def _kept_under(selection: Selected, message: Message | None = None) -> dict[str, Any]:
+    """Say under which labels, and until when, a message is kept."""
+    given = message.access if message is not None else []
+    ends = [message.expires_at] if message is not None and message.expires_at else []
+    if selection.lifetime is not None:
+        ends.append(now() + selection.lifetime)
+    access = list(dict.fromkeys([*given, *selection.access]))
+    return {"access": access, "expires_at": min(ends, default=None)}
 
 
 def _check(scope: Scope, message: Message) -> None:
@@ -185,7 +201,7 @@ def _selected(scope: Scope, value: Any) -> Any:
 
 
 def _stored(scope: Scope, session_id: str) -> list[tuple[str, Said]]:
-    return [(m.id, Said(m.role, m.content)) for m in scope.messages_of(session_id)]
+    return [(m.id, stored_form(m)) for m in scope.messages_of(session_id)]
 
 
 async def _all_stored(
@@ -199,26 +215,7 @@ async def _all_stored(
     records = [from_row(row) for row in rows if row.layer == "message"]
     held = [r for r in records if isinstance(r, Message) and r.session_id == session_id]
     held.sort(key=lambda m: m.sequence)
-    return [(m.id, Said(m.role, m.content)) for m in held]
-
-
-def _form(scope: Scope) -> StoredForm:
-    return StoredForm(
-        form=lambda s: Said(s.role, scope.services.select(s.text).text),
-        passed_over=lambda before, s: _skip_id(scope, before, s) in scope.passed_over,
-    )
-
-
-def _skip_id(scope: Scope, before: Said | None, message: Said) -> str:
-    """Return the keyed hash of a message that was passed over.
-
-    Of the user, not of a session: a history can be restored under another session's name. A short
-    one ("yes", 好的) is said often, and counts only after the same message as then.
-    """
-    told = [message.role, message.text]
-    if len(message.text) <= SHORT and before is not None:
-        told += [before.role, before.text]
-    return scope.services.ids.of("skip", scope.key, *told)
+    return [(m.id, stored_form(m)) for m in held]
 
 
 def _known_to_skip(form: StoredForm, mirror: Mirror, head: Sequence[Said], start: int) -> set[int]:
@@ -233,9 +230,9 @@ def _known_to_skip(form: StoredForm, mirror: Mirror, head: Sequence[Said], start
 
 async def pass_over(scope: Scope, history: Sequence[Said], start: int) -> None:
     """Keep no text, only a keyed hash, of what must not be taken up later, as while paused."""
-    form = _form(scope).form
+    form = form_of(scope).form
     ids = {
-        _skip_id(scope, form(history[i - 1]) if i else None, form(history[i]))
+        skip_id(scope, form(history[i - 1]) if i else None, form(history[i]))
         for i in range(start, len(history))
     } - scope.passed_over
     if ids:
@@ -283,7 +280,11 @@ def _messages(
         message = head[place]
         if place in gone or _is_no_turn(message):
             continue
-        content = scope.services.select(message.text).text
+        selection = scope.services.select(message.text)
+        if selection.drop:
+            scope.dropped["selection"] += 1
+            continue
+        content = selection.text
         before = scope.services.ids.of(
             "msg", scope.key, session_id, mirror.nonce, before, message.role, content
         )
@@ -296,6 +297,7 @@ def _messages(
             content=content,
             timestamp=_moment(mirror, head, place),
             sequence=scope.next_sequence(),
+            **_kept_under(selection),
         )
     return new
 

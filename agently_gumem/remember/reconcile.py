@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
-from agently_gumem.records import Fact
+from agently_gumem.records import Fact, noted
 from agently_gumem.remember import specifics as sp
 from agently_gumem.remember.same import differs
 from agently_gumem.text import fold
@@ -145,8 +146,16 @@ class _State:
         sources = [*dict.fromkeys([*known.source_message_ids, *fact.source_message_ids])]
         sessions = [*dict.fromkeys([*known.session_ids, *fact.session_ids])]
         if (sources, sessions) != (known.source_message_ids, known.session_ids):
-            joined = {"source_message_ids": sources, "session_ids": sessions}
-            self.write(known.model_copy(update={**joined, "updated_at": self.now}))
+            joined = {
+                "source_message_ids": sources,
+                "session_ids": sessions,
+                "anchors": {**known.anchors, **fact.anchors},
+                "access": [*dict.fromkeys([*known.access, *fact.access])],
+                "expires_at": _later(known, fact),
+                "updated_at": self.now,
+            }
+            said = [i for i in fact.source_message_ids if i not in known.source_message_ids]
+            self.write(noted(known.model_copy(update=joined), at=self.now, what="joined", by=said))
 
     def _add(self, proposal: Proposal, equals: list[Fact]) -> None:
         """Add a Fact; said before and given up since, it takes the place of what stands now."""
@@ -200,8 +209,15 @@ class _State:
 
     def _supersede(self, target: Fact, successor: str, said: Fact) -> None:
         since = said.valid_from or self.live[successor].valid_from or self.now
-        gone = {"validity": "deprecated", "valid_to": since, "superseded_by": successor}
-        self.write(target.model_copy(update={**gone, "updated_at": self.now}))
+        gone: dict[str, Any] = {
+            "validity": "deprecated",
+            "valid_to": since,
+            "superseded_by": successor,
+        }
+        gone["updated_at"] = self.now
+        ended = target.model_copy(update=gone)
+        by = said.source_message_ids
+        self.write(noted(ended, at=self.now, what="superseded", by=by))
         self.superseded.append(target.id)
 
 
@@ -211,6 +227,12 @@ def _too_weak(new: Fact, target: Fact) -> str:
         return "guess"
     older = new.valid_from and target.valid_from and new.valid_from < target.valid_from
     return "older" if older else ""
+
+
+def _later(a: Fact, b: Fact) -> datetime | None:
+    """Return when a Fact of two sources expires: with the later one, never where one does not."""
+    ends = [f.expires_at for f in (a, b) if f.expires_at is not None]
+    return max(ends) if len(ends) == 2 else None
 
 
 def _share_terms(a: Fact, b: Fact) -> bool:

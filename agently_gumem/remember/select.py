@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import lru_cache
 
 from agently_gumem.remember._sensitive import Found, find
@@ -49,6 +50,12 @@ class Selection:
     text: str
     found: Mapping[str, int] = field(default_factory=dict[str, int])
     """Kind of placeholder -> how many."""
+    drop: bool = False
+    """The whole message is not for memory."""
+    access: tuple[str, ...] = ()
+    """Labels under which what was kept may be shown."""
+    lifetime: timedelta | None = None
+    """How long what was kept may be kept."""
 
 
 @dataclass(frozen=True)
