@@ -26,6 +26,7 @@ from agently_gumem.records import (
     Validity,
     as_record,
     aware,
+    shown_to,
 )
 from agently_gumem.records._base import named
 from agently_gumem.remember import journal
@@ -176,8 +177,11 @@ class UserMemory(Forgetting, Correcting, Explaining, Moving):
         event_type: str | None = None,
         since: datetime | None = None,
         limit: int | None = None,
+        access: Iterable[str] = (),
     ) -> list[Message]:
         """List messages, oldest first; the newest `limit` of those that match.
+
+        What is kept under a label is listed only where `access` names it.
 
         Raises:
             ConfigError: There is no such `status`.
@@ -190,7 +194,8 @@ class UserMemory(Forgetting, Correcting, Explaining, Moving):
             found = [
                 m
                 for m in scope.index.messages.values()
-                if session_id in (None, m.session_id)
+                if shown_to(m, access)
+                and session_id in (None, m.session_id)
                 and role in (None, m.role)
                 and status in (None, m.status)
                 and event_type in (None, m.event_type)
@@ -207,8 +212,11 @@ class UserMemory(Forgetting, Correcting, Explaining, Moving):
         label: str | None = None,
         session_id: str | None = None,
         validity: str | None = "active",
+        access: Iterable[str] = (),
     ) -> list[Fact]:
         """List Facts, oldest first; `validity=None` lists superseded ones as well.
+
+        What is kept under a label is listed only where `access` names it.
 
         Raises:
             ConfigError: There is no such `kind` or `validity`.
@@ -222,7 +230,8 @@ class UserMemory(Forgetting, Correcting, Explaining, Moving):
             found = [
                 f
                 for f in scope.index.facts.values()
-                if (topic is None or fold(topic) == fold(f.topic))
+                if shown_to(f, access)
+                and (topic is None or fold(topic) == fold(f.topic))
                 and kind in (None, f.kind)
                 and (subject is None or fold(subject) == fold(f.subject))
                 and (label is None or label in f.labels)

@@ -1,6 +1,6 @@
 """The records: what is kept, and what a recall gives."""
 
-from agently_gumem.records._base import Moment, Record, as_record, aware, now
+from agently_gumem.records._base import Moment, Record, as_record, aware, now, shown_to
 from agently_gumem.records.context import ContextItem, Layer, MemoryContext
 from agently_gumem.records.fact import (
     Certainty,
@@ -42,4 +42,5 @@ __all__ = [
     "aware",
     "noted",
     "now",
+    "shown_to",
 ]
