@@ -45,7 +45,14 @@ class ModelError(GUMemError):
 
 
 class HookError(GUMemError):
-    """A hook of the application failed, was too slow, or gave what it may not give."""
+    """A hook of the application failed, or gave what it may not give.
+
+    `answered` is False where there was no answer at all: too slow, busy, no connection.
+    """
+
+    def __init__(self, message: str, *, answered: bool = True) -> None:
+        super().__init__(message)
+        self.answered = answered
 
 
 class NotFound(GUMemError, KeyError):  # noqa: N818  # the name is the contract

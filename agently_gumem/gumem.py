@@ -16,10 +16,12 @@ from agently_gumem.config import Limits, RecallConfig
 from agently_gumem.embedder import Embedder
 from agently_gumem.engine import Engine, checked_name, switched_off
 from agently_gumem.errors import ConfigError
+from agently_gumem.hooks import Hooks
 from agently_gumem.host import Host
 from agently_gumem.memo_schema import MemoSchema
 from agently_gumem.model import Model
 from agently_gumem.options import SessionOptions
+from agently_gumem.privacy import PrivacyPolicy
 from agently_gumem.prompts import Prompts
 from agently_gumem.records import Memo, as_record
 from agently_gumem.remember.job import Job, digest
@@ -47,6 +49,7 @@ class GUMem:
             bundled multilingual one.
         memo: Schema of the memo: a pydantic model class or an Agently output dict.
         recall: Defaults of every recall: a RecallConfig or a dict of its fields.
+        privacy: What may be remembered: a PrivacyPolicy or a dict of its fields.
         limits: Bounds of cost: a Limits or a dict of its fields.
         model_settings: Agently settings for the memory's own requests alone, such as
             `{"OpenAICompatible": {"model": "a-cheaper-one"}}`.
@@ -71,6 +74,7 @@ class GUMem:
         embedding_function: Callable[..., Any] | None = None,
         memo: type[BaseModel] | Mapping[str, Any] = Memo,
         recall: RecallConfig | Mapping[str, Any] | None = None,
+        privacy: PrivacyPolicy | Mapping[str, Any] | None = None,
         limits: Limits | Mapping[str, Any] | None = None,
         model_settings: Mapping[str, Any] | None = None,
         templates: str | os.PathLike[str] | None = None,
@@ -81,6 +85,8 @@ class GUMem:
         namespace: str = "gumem",
     ) -> None:
         bounds = as_record(Limits, limits, "limits")
+        policy = as_record(PrivacyPolicy, privacy, "privacy")
+        self._select = select = Selector(policy)
         schema = MemoSchema(memo)
         prompts = Prompts(
             Path(templates) if templates is not None else None,
@@ -117,12 +123,15 @@ class GUMem:
                 prompts=prompts,
                 schema=schema,
                 limits=bounds,
-                select=Selector(),
+                select=select,
                 count_tokens=count,
                 memo_tokens=self._engine.recall.memo_tokens,
+                hooks=self._hooks,
+                privacy=policy,
             )
 
         self._engine = Engine(open_services, bounds)
+        self._hooks = Hooks(self._engine.worker, self._engine.tell_beside)
         self._engine.recall = as_record(RecallConfig, recall, "recall")
         if not switched_off():
             _ = self._engine.services
@@ -131,6 +140,11 @@ class GUMem:
     def worker(self) -> Worker:
         """Where its methods run."""
         return self._engine.worker
+
+    @property
+    def hooks(self) -> Hooks:
+        """Functions and webhooks of the application, asked at points of the memory's work."""
+        return self._hooks
 
     def user(self, user_id: str, *, space: str = "default") -> UserMemory:
         """Return a user's memory in a space.
@@ -289,7 +303,7 @@ class GUMem:
         if options.remember and not switched_off():
             self._embedder.preload(
                 lambda: words("load"),
-                lambda: Selector()("load"),
+                lambda: self._select("load"),
                 lambda: import_module("agently_gumem.remember.digest"),
             )
 
@@ -339,6 +353,7 @@ class GUMem:
         for memory in self._engine.sessions():
             await memory.note_end()
         await self._flush(timeout)
+        await self._hooks.aclose()
 
     def close(self, timeout: float = 10.0) -> None:
         """End all sessions, wait for their digests at most `timeout` seconds, close the store.

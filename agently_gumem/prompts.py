@@ -1,7 +1,7 @@
 """The prompts: for each one a template, a typed function that fills it, and its answer model."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -166,8 +166,8 @@ _TOPIC_TOKENS = 75
 _COMMON = frozenset({"instruct", "language"})
 # What each template is filled with.
 _VARIABLES: dict[str, frozenset[str]] = {
-    "extract": _COMMON | {"messages", "known", "topics", "memo", "memo_schema"},
-    "summarize": _COMMON | {"topics", "facts", "names"},
+    "extract": _COMMON | {"instructions", "messages", "known", "topics", "memo", "memo_schema"},
+    "summarize": _COMMON | {"instructions", "topics", "facts", "names"},
     "memo": _COMMON | {"facts", "memo_schema"},
     "context": frozenset({"memo", "items", "layers", "chinese"}),
 }
@@ -357,6 +357,12 @@ class Prompts:
             raise ConfigError(f"template {template}.jinja: {error}") from error
         return text.strip()
 
+    def shows(self, template: str, variable: str) -> bool:
+        """Tell whether a template, which may be the developer's, has a place for a variable."""
+        loader = cast("jinja2.BaseLoader", self._environment.loader)
+        source, _, _ = loader.get_source(self._environment, f"{template}.jinja")
+        return variable in find_undeclared_variables(self._environment.parse(source))
+
     def extract(
         self,
         messages: Mapping[str, Message],
@@ -364,8 +370,12 @@ class Prompts:
         topics: Iterable[str],
         memo: Mapping[str, Any],
         memo_schema: Mapping[str, Any],
+        instructions: Sequence[str] = (),
     ) -> Prompt:
-        """Ask for the Facts in new messages, verdicts on known ones, and a patch of the memo."""
+        """Ask for the Facts in new messages, verdicts on known ones, and a patch of the memo.
+
+        `instructions` are what hooks add to the rules of the application.
+        """
         sessions: dict[str, str] = {}
         lines = [
             _message_line(ref, m, sessions.setdefault(m.session_id, f"s{len(sessions) + 1}"))
@@ -380,11 +390,17 @@ class Prompts:
             memo=memo,
             memo_schema=lean_schema(memo_schema),
             instruct=self.instruct,
+            instructions=instructions,
             language=self.language,
         )
         return Prompt("extract", text, _EXTRACT_OUTPUT, ExtractAnswer, frozenset(known))
 
-    def summarize(self, topics: Iterable[TopicFacts], names: Iterable[str]) -> Prompt:
+    def summarize(
+        self,
+        topics: Sequence[TopicFacts],
+        names: Iterable[str],
+        instructions: Sequence[str] = (),
+    ) -> Prompt:
         """Ask for the Summaries of Topics that gathered enough new Facts."""
         shown = [
             json_line({"topic": t.name, **({"previous": t.previous} if t.previous else {})})
@@ -397,6 +413,7 @@ class Prompts:
             facts=facts,
             names=list(names),
             instruct=self.instruct,
+            instructions=instructions,
             language=self.language,
         )
         return Prompt("summarize", text, _SUMMARIZE_OUTPUT, SummarizeAnswer)

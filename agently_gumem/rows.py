@@ -1,6 +1,7 @@
 """How a record is kept as a row, and read back."""
 
 import json
+from datetime import datetime
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,13 +33,24 @@ def _message_fields(record: Message) -> dict[str, str | int | float]:
     return {
         "session_id": record.session_id,
         "status": record.status,
-        "time": record.timestamp.timestamp() if record.timestamp else 0.0,
+        "time": _seconds(record.timestamp),
+        "since": _seconds(record.timestamp or record.stored_at),
+        "expires": _seconds(record.expires_at),
         "sequence": record.sequence,
     }
 
 
+def _seconds(moment: datetime | None) -> float:
+    return moment.timestamp() if moment is not None else 0.0
+
+
 def _validity_fields(record: Fact | Summary) -> dict[str, str | int | float]:
-    return {"validity": record.validity, "time": record.updated_at.timestamp()}
+    return {
+        "validity": record.validity,
+        "time": record.updated_at.timestamp(),
+        "since": record.created_at.timestamp(),
+        "expires": _seconds(record.expires_at),
+    }
 
 
 def to_row(record: Kept | MemoState, vector: NDArray[np.float32] | None) -> Row:

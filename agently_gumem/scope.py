@@ -20,9 +20,11 @@ from agently_gumem.blas import one_thread
 from agently_gumem.config import Limits
 from agently_gumem.embedder import Embedder
 from agently_gumem.errors import EmbedderError, StoreError
+from agently_gumem.hooks import Hooks
 from agently_gumem.ids import Ids
 from agently_gumem.memo_schema import MemoSchema
 from agently_gumem.model import Model
+from agently_gumem.privacy import PrivacyPolicy
 from agently_gumem.prompts import Prompts
 from agently_gumem.recall.index import UserIndex, text_of
 from agently_gumem.records import MemoState, Message, now
@@ -118,8 +120,8 @@ class Services:
     count_tokens: Callable[[str], int]
     memo_tokens: int
     """Bound of the memo."""
-    special: Callable[[str], str] = lambda subject: subject.strip().lower()
-    """What the model calls a Fact's subject -> the special one that is not kept; else empty."""
+    hooks: Hooks
+    privacy: PrivacyPolicy
     refusals: Refusals = field(default_factory=Refusals)
 
     @property

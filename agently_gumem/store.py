@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from agently_gumem.erase import Erased, Eraser, Gate
 from agently_gumem.errors import ConfigError, EmbedderMismatch, GUMemError, StoreError
 from agently_gumem.ids import Ids
 
@@ -23,6 +24,10 @@ SCHEMA_VERSION = 1
 MAX_SHARDS = 999
 # A row that has no vector of its own (memo, state, revision) carries zeros.
 VECTOR_LAYERS = frozenset({"message", "fact", "summary", "topic"})
+# What says something about a user; the other layers hold keyed hashes and flags.
+TELLING_LAYERS = VECTOR_LAYERS | {"memo"}
+# What has to outlive the user's records: else they could come in again.
+LASTING_LAYERS = ("forgotten", "skip")
 _HNSW = {"hnsw": {"space": "ip", "sync_threshold": 50, "batch_size": 50}}
 
 
@@ -34,7 +39,8 @@ class Row:
     id: str
     document: str
     fields: Mapping[str, str | int | float]
-    """Scalars that can be filtered on: session_id, status, validity, time, sequence."""
+    """Scalars that can be filtered on: session_id, status, validity, sequence, and in seconds
+    time, since (when its age begins) and expires (0: never)."""
     vector: NDArray[np.float32] | None = None
 
 
@@ -45,8 +51,23 @@ _NEUTRAL: dict[str, str | int | float] = {
     "status": "",
     "validity": "",
     "time": 0.0,
+    "since": 0.0,
+    "expires": 0.0,
     "sequence": 0,
 }
+
+
+# A row on its way out: no scope, so that nobody reads it between its overwriting and its deletion.
+_GONE: dict[str, str | int | float] = {
+    **_NEUTRAL,
+    "scope": "",
+    "layer": "gone",
+    "record_id": "",
+    "user_id": "",
+    "space": "",
+}
+# A row that stays in each shard: of an index without any row Chroma makes a new one at opening.
+_KEEPER = ("keeper", Row("keeper", "", "{}", {}), {**_GONE, "layer": "keeper"})
 
 
 @contextlib.contextmanager
@@ -69,6 +90,8 @@ class Opened:
     owned: bool
     key: str
     """Names the database within this process."""
+    folder: Path | None = None
+    """Where its files are; None in memory and on a server."""
 
 
 def open_client(path: str | os.PathLike[str] | None, client: Any) -> Opened:
@@ -85,7 +108,7 @@ def open_client(path: str | os.PathLike[str] | None, client: Any) -> Opened:
             raise ConfigError(f"client={client!r} is no chromadb client, such as HttpClient(...)")
         api = str(getattr(client.get_settings(), "chroma_api_impl", ""))
         kind = "server" if "fastapi" in api else "embedded"
-        return Opened(client, kind, owned=False, key=_key_of(client))
+        return Opened(client, kind, owned=False, key=_key_of(client), folder=_folder_of(client))
     import chromadb  # 0.5 s and more: never at import of the package
 
     # Default settings: Chroma refuses a second client of a process that has others, and the
@@ -101,7 +124,7 @@ def open_client(path: str | os.PathLike[str] | None, client: Any) -> Opened:
         raise ConfigError(f"path={str(path)!r} is a file; a store is a folder")
     with _chroma(f"open {str(path)!r}"):
         opened = chromadb.PersistentClient(str(folder))
-        return Opened(opened, "embedded", owned=True, key=_key_of(opened))
+        return Opened(opened, "embedded", owned=True, key=_key_of(opened), folder=folder.absolute())
 
 
 def _key_of(client: Any) -> str:
@@ -109,7 +132,15 @@ def _key_of(client: Any) -> str:
     return str(getattr(client, "_identifier", None) or f"client {id(client)}")
 
 
+def _folder_of(client: Any) -> Path | None:
+    settings = client.get_settings()
+    if "rust" not in str(settings.chroma_api_impl) or not settings.is_persistent:
+        return None
+    return Path(settings.persist_directory).absolute()
+
+
 _open_stores: defaultdict[str, "weakref.WeakSet[Store]"] = defaultdict(weakref.WeakSet)
+_gates: defaultdict[str, Gate] = defaultdict(Gate)
 
 
 class Store:
@@ -141,6 +172,7 @@ class Store:
         self._client = client
         self._owned = opened.owned
         self._key = opened.key
+        self._gate = _gates[opened.key]
         self.kind = kind
         # All in-memory clients of a process share one database: each store has names of its own.
         self._namespace = namespace if kind != "memory" else f"{namespace}-{uuid.uuid4().hex[:12]}"
@@ -149,6 +181,14 @@ class Store:
         self._raised = 0
         self._collections: dict[int, Any] = {}
         self._root = self._collection("root", dimension_of_its_own=True)
+        self._eraser = Eraser(
+            kind=kind,
+            folder=opened.folder,
+            namespace=self._namespace,
+            root=self._root,
+            writer=self._writer,
+            gate=self._gate,
+        )
         made = self._make_root(shards, embedder, dimension)
         self.shards = int(made["shards"])
         self.ids = Ids(bytes.fromhex(made["key"]))
@@ -196,6 +236,8 @@ class Store:
         _open_stores[self._key].discard(self)
         if self._owned:
             self._client.close()
+        if not _open_stores[self._key]:  # who else has the folder open does it
+            self._eraser.after_close()
 
     def collection(self, shard: int) -> Any:
         """Return the collection of a shard, made at first use."""
@@ -207,9 +249,52 @@ class Store:
         """Return the user's shard: a stable hash, the same in every process."""
         return int.from_bytes(sha256(user_id.encode()).digest()[:8], "big") % self.shards
 
-    def write(self, shard: int, rows: Sequence[tuple[str, Row, dict[str, Any]]]) -> None:
-        """Upsert rows in one call, or in Chroma's largest batches where they are more."""
-        collection = self.collection(shard)
+    def write(
+        self,
+        shard: int,
+        rows: Sequence[tuple[str, Row, dict[str, Any]]],
+        *,
+        dirty: bool = False,
+    ) -> None:
+        """Upsert rows in one call, or in Chroma's largest batches where they are more.
+
+        `dirty` says that text of rows is replaced on purpose: its bytes go at the next erasure.
+        """
+        with self._gate.passing():
+            if dirty:
+                self._set_dirty()
+            self._upsert(self.collection(shard), rows)
+
+    def drop(
+        self,
+        shard: int,
+        row_ids: Sequence[str],
+        also: Sequence[tuple[str, Row, dict[str, Any]]] = (),
+        *,
+        telling: bool,
+    ) -> None:
+        """Delete rows, and upsert `also` once nobody can read them any more.
+
+        Rows that tell something are overwritten before: Chroma leaves the vector of a deleted
+        row in its index, in memory and in the file.
+        """
+        with self._gate.passing():
+            collection = self.collection(shard)
+            if telling:
+                self._set_dirty()
+                gone = Row("gone", "", "", {})
+                self._upsert(collection, [*((i, gone, _GONE) for i in row_ids), *also])
+            for start in range(0, len(row_ids), self._batch):
+                with _chroma("delete"):
+                    collection.delete(ids=list(row_ids[start : start + self._batch]))
+            if also and not telling:
+                self._upsert(collection, also)
+
+    def _set_dirty(self) -> None:
+        with _chroma("mark that rows are deleted"):
+            self._eraser.set_dirty()
+
+    def _upsert(self, collection: Any, rows: Sequence[tuple[str, Row, dict[str, Any]]]) -> None:
         zeros = np.zeros(self._dimension, dtype=np.float32)
         for start in range(0, len(rows), self._batch):
             part = rows[start : start + self._batch]
@@ -229,6 +314,44 @@ class Store:
     def own_key(self) -> str:
         """Return the name of this writer's counter."""
         return f"w_{self._writer}"
+
+    @property
+    def dirty(self) -> bool:
+        """Whether rows were deleted, or texts cut, since the bytes were last erased."""
+        with _chroma("read the mark of deleted rows"):
+            return self._eraser.dirty
+
+    def erase_if_dirty(self, timeout: float = 600.0) -> Erased | None:
+        """Erase where something was deleted since the last time; None where nothing was.
+
+        Raises:
+            StoreError: As `erase`.
+        """
+        return self.erase(timeout) if self.dirty else None
+
+    def erase(self, timeout: float = 600.0) -> Erased:
+        """Make the bytes of deleted rows go from the files; writes wait meanwhile, none fails.
+
+        In memory there is no file. On a server the queue and the vectors are cleaned, and the
+        answer says what is left and what its operator runs.
+
+        Args:
+            timeout: Seconds after which it gives up.
+
+        Raises:
+            StoreError: The bytes are still there, in part or all; nothing else is lost.
+        """
+        with _chroma("erase what was deleted"):
+            return self._eraser.erase(self._ready_shards, self._batch, timeout)
+
+    def _ready_shards(self) -> list[Any]:
+        """List the shards that exist, without what an interrupted deletion left in them."""
+        names = {str(c.name) for c in self._client.list_collections()}
+        shards = [n for n in range(self.shards) if f"{self._namespace}-{n:03d}" in names]
+        for collection in map(self.collection, shards):
+            collection.delete(where={"layer": {"$eq": "gone"}})
+            self._upsert(collection, [_KEEPER])
+        return [self.collection(n) for n in shards]
 
     def _collection(self, name: str, *, dimension_of_its_own: bool = False) -> Any:
         with _chroma(f"open the collection {self._namespace}-{name}"):
@@ -300,23 +423,54 @@ class ScopedStore:
             )
         ]
 
-    def write(self, rows: Sequence[Row]) -> None:
-        """Write rows at once: whole or not at all, up to Chroma's largest batch."""
+    def write(self, rows: Sequence[Row], *, dirty: bool = False) -> None:
+        """Write rows at once: whole or not at all, up to Chroma's largest batch.
+
+        `dirty` says that text was cut on purpose, so that its bytes go at the next erasure.
+        """
         if not rows:
             return
         ready = [(self._row_id(row.layer, row.id), row, self._fields(row)) for row in rows]
         if self.store.shared:
             ready.append(self._revision_row())
-        self.store.write(self.shard, ready)
+        self.store.write(self.shard, ready, dirty=dirty)
 
     def delete(self, layer: str, ids: Sequence[str]) -> None:
         """Delete rows of one layer by their records' ids."""
-        if not ids:
-            return
-        with _chroma("delete"):
-            self.store.collection(self.shard).delete(ids=[self._row_id(layer, i) for i in ids])
-        if self.store.shared:
-            self.store.write(self.shard, [self._revision_row()])
+        self.forget([(layer, record_id) for record_id in ids])
+
+    def forget(self, rows: Sequence[tuple[str, str]]) -> None:
+        """Delete rows by layer and id, so that no reader sees them half gone.
+
+        What they told is overwritten first; `Store.erase` takes its bytes out of the files.
+        """
+        telling = any(layer in TELLING_LAYERS for layer, _ in rows)
+        self._drop([self._row_id(layer, record_id) for layer, record_id in rows], telling)
+
+    def forget_all(self) -> int:
+        """Delete all rows of the scope, but those that keep what was forgotten from coming back.
+
+        Returns:
+            The number of rows that went.
+        """
+        with _chroma("list the rows of a user"):
+            got = self.store.collection(self.shard).get(
+                where={
+                    "$and": [
+                        {"scope": {"$eq": self.key}},
+                        {"layer": {"$nin": list(LASTING_LAYERS)}},
+                    ]
+                },
+                include=[],
+            )
+        found: list[str] = got["ids"]
+        self._drop(found, telling=True)
+        return len(found)
+
+    def _drop(self, row_ids: Sequence[str], telling: bool) -> None:
+        if row_ids:
+            also = [self._revision_row()] if self.store.shared else []
+            self.store.drop(self.shard, list(dict.fromkeys(row_ids)), also, telling=telling)
 
     def revision(self) -> dict[str, Any]:
         """Read what other writers raised; empty on a store that one process owns."""
@@ -335,14 +489,17 @@ class ScopedStore:
         return self.store.ids.of("row", self.key, layer, record_id)
 
     def _fields(self, row: Row) -> dict[str, Any]:
+        # A flag outlives a user who was forgotten, and so does not name them; the empty text
+        # takes out what an older version wrote, since an upsert merges.
+        named = row.layer in TELLING_LAYERS
         return {
             **_NEUTRAL,
             **row.fields,
             "scope": self.key,
             "layer": row.layer,
             "record_id": row.id,
-            "user_id": self.user_id,
-            "space": self.space,
+            "user_id": self.user_id if named else "",
+            "space": self.space if named else "",
         }
 
     def _revision_row(self) -> tuple[str, Row, dict[str, Any]]:

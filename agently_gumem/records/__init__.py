@@ -16,6 +16,8 @@ from agently_gumem.records.fact import (
 )
 from agently_gumem.records.memo import Memo, MemoState, StableFact
 from agently_gumem.records.message import Action, Message, Status
+from agently_gumem.records.report import ForgetReport, Outside
+from agently_gumem.records.tomb import Tomb
 
 __all__ = [
     "Action",
@@ -24,6 +26,7 @@ __all__ = [
     "ContextItem",
     "EventTime",
     "Fact",
+    "ForgetReport",
     "Kind",
     "Layer",
     "Memo",
@@ -31,11 +34,13 @@ __all__ = [
     "MemoryContext",
     "Message",
     "Moment",
+    "Outside",
     "Record",
     "StableFact",
     "Status",
     "Summary",
     "TimeRange",
+    "Tomb",
     "Topic",
     "Validity",
     "as_record",

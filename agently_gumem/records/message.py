@@ -30,6 +30,8 @@ class Message(Record):
     anchors: dict[str, str] = Field(default_factory=dict)
     """Ids of business objects that it is about, such as an order."""
     metadata: dict[str, Any] = Field(default_factory=dict)
+    stored_at: Moment | None = None
+    """When it was stored; set by the store."""
     status: Status = "pending"
     sequence: int = 0
     """Its place among all messages of the user; set by the store, rises by one."""

@@ -12,12 +12,14 @@ from typing import Any, cast
 
 import numpy as np
 
-from agently_gumem.errors import ModelError, StoreError
+from agently_gumem.errors import HookError, ModelError, StoreError
+from agently_gumem.privacy import Treatment
 from agently_gumem.prompts import MemoAnswer, MemoPatch
 from agently_gumem.recall.nominate import same_topic
 from agently_gumem.records import Fact, MemoState, Message, Summary, Topic, now
 from agently_gumem.remember.align import Said
-from agently_gumem.remember.extract import Extracted, extract
+from agently_gumem.remember import hooking
+from agently_gumem.remember.extract import Extracted, extract, kept_under
 from agently_gumem.remember.form import said_id
 from agently_gumem.remember.job import DigestReport, Job, waiting_ids
 from agently_gumem.remember.memo import MemoRules, Patched, apply_patches
@@ -41,6 +43,7 @@ async def digest(scope: Scope, job: Job) -> DigestReport:
     Raises:
         ModelError: The model failed; what was not written waits for the next digest.
         StoreError: The store failed; the same holds.
+        HookError: A hook failed that stops the digest then; the same holds.
     """
     report = DigestReport()
     await scope.ready()
@@ -70,7 +73,7 @@ async def _derive(scope: Scope, agent: Any | None, report: DigestReport) -> None
         if scope.memo is not None and scope.memo.schema_digest != scope.services.schema.digest:
             await _rebuild(scope, agent, report)
         report.summaries = len(await summarize(scope, agent))
-    except ModelError as error:
+    except (HookError, ModelError) as error:
         report.error = type(error).__name__
         scope.troubles.note("summarize", error)
 
@@ -152,7 +155,7 @@ async def _digest_batch(
         done = await _reconciled(scope, found)
         records = _with_topics(scope, done, await _topics(scope, done))
         memo = await scope.services.worker.thread(_memo, scope, found, done, records)
-    except StoreError:
+    except (StoreError, HookError):
         raise
     except Exception as error:
         # Whatever an answer breaks, its messages must not be asked about for ever.
@@ -162,7 +165,7 @@ async def _digest_batch(
     stale = _stale_summaries(scope, done.superseded)
     changed = [memo.state] if memo.state != scope.memo else []
     report.memo_changed |= memo.state.value != (scope.memo.value if scope.memo else {})
-    await scope.write([*records, *stale, *processed, *changed])
+    await hooking.write(scope, [*records, *stale, *processed, *changed])
     report.messages += len(batch)
     report.new += len(done.new)
     report.superseded += len(done.superseded)
@@ -171,12 +174,16 @@ async def _digest_batch(
     scope.dropped += dropped
 
 
-def _processed(scope: Scope, message: Message, special: Mapping[str, str]) -> Message:
-    """Return a message as digested; what was found to be special loses its text."""
-    if message.id not in special:
-        return message.model_copy(update={"status": "processed"})
+def _processed(scope: Scope, message: Message, special: Mapping[str, Treatment]) -> Message:
+    """Return a message as digested; what the model found to be special is kept by the policy."""
+    treatment = special.get(message.id)
+    processed = message.model_copy(update={"status": "processed"})
+    if treatment is None:
+        return processed
+    if treatment.action == "keep":
+        return kept_under(processed, treatment)
     said = message.said or said_id(scope, Said(message.role, message.content))
-    return message.model_copy(update={"status": "processed", "content": SPECIAL, "said": said})
+    return processed.model_copy(update={"content": SPECIAL, "said": said})
 
 
 async def _count_attempt(scope: Scope, batch: Sequence[Message], error: Exception) -> None:
@@ -221,19 +228,31 @@ async def _topics(scope: Scope, done: Reconciled) -> dict[str, Topic]:
         )
         known = known or _same_now(topics.values(), name)
         if known is None:
-            known = Topic(
-                id=scope.services.ids.of("topic", scope.key, fold(name)),
-                user_id=scope.user_id,
-                space=scope.space,
-                name=name,
-                updated_at=now(),
-            )
+            known = await _new_topic(scope, name, topics.values())
+            if known is None:
+                continue
         elif fold(name) not in {fold(n) for n in (known.name, *known.aliases)}:
             added = {"aliases": [*known.aliases, name], "updated_at": now()}
             known = known.model_copy(update=added)
         topics = {k: known if t.id == known.id else t for k, t in topics.items()}
         topics[fold(name)] = known
     return topics
+
+
+async def _new_topic(scope: Scope, name: str, beside: Iterable[Topic]) -> Topic | None:
+    """Make a Topic, or take the one whose name a hook gave it; None where a hook dropped it."""
+    made = Topic(
+        id=hooking.topic_id(scope, name),
+        user_id=scope.user_id,
+        space=scope.space,
+        name=name,
+        updated_at=now(),
+    )
+    kept = await hooking.topic(scope, made)
+    if kept is None:
+        scope.dropped["hook"] += 1
+        return None
+    return _same_now([*scope.index.topics.values(), *beside], kept.name) or kept
 
 
 def _same_now(topics: Iterable[Topic], name: str) -> Topic | None:
@@ -249,8 +268,10 @@ def _with_topics(scope: Scope, done: Reconciled, topics: Mapping[str, Topic]) ->
     fresh = set(done.new)
     records: list[Kept] = []
     for fact in done.facts:
-        topic = topics.get(fold(_topic_name(fact))) if fact.id in fresh else None
-        records.append(fact.model_copy(update={"topic": topic.name}) if topic else fact)
+        if fact.id in fresh:
+            topic = topics.get(fold(_topic_name(fact)))  # None where a hook dropped it
+            fact = fact.model_copy(update={"topic": topic.name if topic else ""})
+        records.append(fact)
     known = scope.index.topics
     changed = {t.id: t for t in topics.values() if known.get(t.id) != t}
     return [*records, *changed.values()]

@@ -3,17 +3,19 @@
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, cast, get_args
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from agently_gumem.privacy import PrivacyPolicy, SpecialCategory, Treatment
 from agently_gumem.prompts import ExtractAnswer, FactDraft
 from agently_gumem.recall.index import text_of
 from agently_gumem.recall.nominate import nearest_topics, nominate
 from agently_gumem.records import Certainty, Change, Fact, Kind, Message, TimeRange, now
+from agently_gumem.remember import hooking
 from agently_gumem.remember.ground import ground_fact, ground_time
 from agently_gumem.remember.reconcile import Proposal
 from agently_gumem.remember.select import PLACEHOLDERS
@@ -28,6 +30,7 @@ MOST_SOURCES = 8
 _SELF = frozenset({"", "user", "the user", "用户", "me", "i", "我"})
 # A guess is never as sure as a statement (spec: "mark it as low-confidence").
 _GUESS = 0.45
+K = TypeVar("K", Message, Fact)
 
 
 @dataclass
@@ -38,8 +41,8 @@ class Extracted:
     answer: ExtractAnswer
     candidates: Mapping[str, Fact]
     dropped: Counter[str] = field(default_factory=Counter[str])
-    special: dict[str, str] = field(default_factory=dict[str, str])
-    """Message -> the special subject (health and the like) that the model found in it."""
+    special: dict[str, Treatment] = field(default_factory=dict[str, Treatment])
+    """Message in which the model found a special subject (health and the like) -> what is done."""
     similarity: dict[tuple[str, str], float] = field(
         default_factory=lambda: cast("dict[tuple[str, str], float]", {})
     )
@@ -68,13 +71,71 @@ async def extract(scope: Scope, batch: Sequence[Message], agent: Any | None) -> 
         [t.name for t in topics],
         scope.services.schema.fitting(scope.memo.value) if scope.memo else {},
         scope.services.schema.json_schema,
+        await _instructions(scope, batch),
     )
     # A verdict counts only on what the model was shown.
     candidates = {ref: fact for ref, fact in candidates.items() if ref in prompt.shown}
     answer, broken = await scope.services.model.ask(prompt, scope.user_id, agent)
+    await _show(scope, refs, cast("ExtractAnswer", answer))
     found = await _propose(scope, refs, candidates, cast("ExtractAnswer", answer))
     found.dropped += Counter(malformed=broken)
+    return await _hooked(scope, found)
+
+
+async def _instructions(scope: Scope, batch: Sequence[Message]) -> list[str]:
+    """Ask hooks what to add to the request."""
+    return await hooking.instructions(
+        scope,
+        "extract",
+        "fact.before_llm",
+        lambda: {"messages": [hooking.shown(m) for m in batch]},
+        hooking.one_session(m.session_id for m in batch),
+    )
+
+
+async def _show(scope: Scope, refs: Mapping[str, Message], answer: ExtractAnswer) -> None:
+    """Let hooks look at the answer; its references are told as ids."""
+    await hooking.looked(
+        scope,
+        "fact.after_llm",
+        lambda: {
+            "messages": {ref: m.id for ref, m in refs.items()},
+            "answer": answer.model_dump(mode="json"),
+        },
+        hooking.one_session(m.session_id for m in refs.values()),
+    )
+
+
+async def _hooked(scope: Scope, found: Extracted) -> Extracted:
+    """Ask hooks about each proposal; what one changed is compared anew, what it dropped goes."""
+    asked = {place: p.fact for place, p in enumerate(found.proposals)}
+    kept = await hooking.facts(scope, asked)
+    if kept is asked:
+        return found
+    proposals: list[Proposal] = []
+    changed: list[Proposal] = []
+    for place, proposal in enumerate(found.proposals):
+        fact = kept.get(place)
+        reason = "hook" if fact is None else _shape(fact.content)
+        if fact is None or reason:
+            found.dropped[reason] += 1
+            continue
+        proposals.append(replace(proposal, fact=fact))
+        if fact is not proposal.fact:
+            changed.append(proposals[-1])
+    await _compare(scope, found, changed)
+    found.proposals = proposals
     return found
+
+
+async def _compare(scope: Scope, found: Extracted, changed: Sequence[Proposal]) -> None:
+    """Say how near proposals are to the candidates, by what they say now."""
+    for proposal, vector in zip(
+        changed, await scope.embed_each([p.fact.content for p in changed]), strict=True
+    ):
+        for name, candidate in found.candidates.items():
+            near = float(vector @ _vector(scope, candidate.id)) if vector is not None else 0.0
+            found.similarity[(proposal.ref, name)] = near
 
 
 async def _propose(
@@ -89,7 +150,7 @@ async def _propose(
     known = [*(m.id for m in refs.values()), *(f.id for f in candidates.values())]
     held = {record_id: _vector(scope, record_id) for record_id in known}
     following = _following(scope, refs.values())
-    work = _Judge(scope, refs, candidates, held, following, scope.services.special)
+    work = _Judge(scope, refs, candidates, held, following)
     # In the pool: a long answer must not hold up the users beside this one.
     return await scope.services.worker.thread(work.judge, answer, drafts, vectors)
 
@@ -110,8 +171,6 @@ class _Judge:
     vectors: Mapping[str, NDArray[np.float32]]
     following: Mapping[str, str]
     """Message -> the one that directly follows it in its session: only that can confirm it."""
-    special: Callable[[str], str]
-    """What a draft says of its subject -> the special one that is not kept; else empty."""
     taken: Counter[str] = field(default_factory=Counter[str])
 
     def judge(
@@ -125,15 +184,15 @@ class _Judge:
         for draft, maybe in zip(drafts, vectors, strict=True):
             vector = maybe if maybe is not None else np.zeros(self.scope.index.dimension, "f4")
             sources = self._sources(draft, vector)
-            reason = self._refusal(draft, sources, vector)
-            if not reason and (subject := self.special(draft.special)):
-                reason = "special"
-                out.special.update((m.id, subject) for m in sources)
+            special = special_treatment(self.scope.services.privacy, draft.special)
+            out.special.update((m.id, special) for m in sources if special is not None)
+            refused = special is not None and special.action != "keep"
+            reason = "special" if refused else self._refusal(draft, sources, vector)
             if reason:
                 out.dropped[reason] += 1
                 continue
             self.taken.update(m.id for m in sources)
-            fact = _fact(self.scope, draft, sources, self.following)
+            fact = kept_under(_fact(self.scope, draft, sources, self.following), special)
             out.proposals.append(Proposal(draft.ref, fact, draft.same_as, tuple(draft.replaces)))
             for name, candidate in self.candidates.items():
                 near = float(vector @ self.vectors[candidate.id])
@@ -185,6 +244,24 @@ def short(names: Sequence[str], most: int = 12) -> list[str]:
     return [name for name in dict.fromkeys(kept) if name][:most]
 
 
+def special_treatment(policy: PrivacyPolicy, told: str) -> Treatment | None:
+    """Return what the policy says of the special subject that a draft names, if any (pure)."""
+    subjects = {subject: subject for subject in get_args(SpecialCategory)}
+    named = subjects.get(told.strip().lower())
+    return policy.treatment(named) if named is not None else None
+
+
+def kept_under(record: K, special: Treatment | None) -> K:
+    """Put a record that tells something special under its label and lifetime (pure)."""
+    if special is None:
+        return record
+    ends = [record.expires_at] if record.expires_at else []
+    if special.lifetime is not None:
+        ends.append(now() + special.lifetime)
+    access = [*dict.fromkeys([*record.access, *([special.access] if special.access else [])])]
+    return record.model_copy(update={"access": access, "expires_at": min(ends, default=None)})
+
+
 def _following(scope: Scope, messages: Iterable[Message]) -> dict[str, str]:
     """Map each message to the one after it in its session."""
     following: dict[str, str] = {}
@@ -206,9 +283,7 @@ def _fact(
     certainty = _certainty(draft, sources)
     confidence = unit(draft.confidence)
     return Fact(
-        id=scope.services.ids.of(
-            "fact", scope.key, fold(content), fold(subject), *sorted(m.id for m in sources)
-        ),
+        id=hooking.fact_id(scope, content, subject, cited),
         user_id=scope.user_id,
         space=scope.space,
         session_ids=list(dict.fromkeys(m.session_id for m in sources)),

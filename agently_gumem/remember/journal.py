@@ -1,13 +1,14 @@
 """Journal: what Agently holds becomes Messages, each once, before anything can leave the window."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from pydantic_core import PydanticSerializationError
 
 from agently_gumem.errors import ConfigError
 from agently_gumem.records import Message, now
+from agently_gumem.remember import hooking
 from agently_gumem.remember.align import Aligned, Mirror, Said, StoredForm, align, left_out, said
 from agently_gumem.remember.form import form_of, skip_id, stored_form
 from agently_gumem.remember.select import is_noise
@@ -15,6 +16,7 @@ from agently_gumem.rows import flag_row, from_row
 from agently_gumem.scope import Scope, Selected
 
 IMPORTED_MEMO = "imported_memo"
+K = TypeVar("K")
 INSTRUCTIONS = frozenset({"system", "developer"})
 
 
@@ -56,9 +58,13 @@ async def journal(
                 gone |= await thread(_known_to_skip, form, mirror, head, aligned.start)
             # In the pool: looking for secrets in a long text takes its time.
             before = next((i for i, _ in reversed(_stored(scope, session_id))), "")
-            new = await thread(_messages, scope, session_id, mirror, head, aligned, gone, before)
-            if new:
-                await scope.write(list(new.values()))
+            made = await thread(_messages, scope, session_id, mirror, head, aligned, gone, before)
+            new = await _hooked(scope, made)
+            passed = _skips(scope, head, made.keys() - new.keys())
+            if new or passed:
+                flags = [flag_row("skip", skip) for skip in sorted(passed)]
+                await hooking.write(scope, list(new.values()), flags)
+                scope.passed_over |= passed
         ids = [*aligned.ids, *([None] * (len(head) - aligned.start))]
         for place, message in new.items():
             ids[place] = message.id
@@ -70,6 +76,25 @@ async def journal(
                 mirror.live[len(head)] = now()
             mirror.asked.pop(len(head), None)
         return list(new.values())
+
+
+async def _hooked(scope: Scope, made: Mapping[K, Message]) -> dict[K, Message]:
+    """Ask hooks about new messages; what one changed is kept as its new text asks for."""
+    kept = dict(await hooking.messages(scope, made))
+    for key, message in kept.items():
+        if message is not made[key]:
+            selection = await scope.services.worker.thread(scope.services.select, message.content)
+            kept[key] = message.model_copy(update=_kept_under(selection, message))
+    scope.dropped["hook"] += len(made) - len(kept)
+    return kept
+
+
+def _skips(scope: Scope, history: Sequence[Said], places: Collection[int]) -> set[str]:
+    """Return the keyed hashes of messages that must not be taken up later."""
+    form = form_of(scope).form
+    return {
+        skip_id(scope, form(history[i - 1]) if i else None, form(history[i])) for i in places
+    } - scope.passed_over
 
 
 async def import_memo(scope: Scope, session_id: str, text: str) -> None:
@@ -88,9 +113,13 @@ async def import_memo(scope: Scope, session_id: str, text: str) -> None:
             role="system",
             content=content,
             event_type=IMPORTED_MEMO,
+            stored_at=now(),
             sequence=scope.next_sequence(),
         )
-        await scope.write([message])
+        kept = await _hooked(scope, {message_id: message})
+        # One that a hook drops is kept without its text: it was taken over, and is not again.
+        gone = message.model_copy(update={"content": "", "status": "processed"})
+        await hooking.write(scope, [kept.get(message_id, gone)])
 
 
 def imported_id(scope: Scope, session_id: str, text: str) -> str:
@@ -127,9 +156,13 @@ async def add(scope: Scope, session_id: str, messages: Sequence[Message]) -> lis
             placed.append(known_before or own.setdefault(stored.id, stored))
         known = scope.index.messages.keys() | scope.left_out
         fresh = [m for m in placed if m.id not in known and not scope.refuses(m.id)]
-        if fresh:
-            await scope.write(list({m.id: m for m in fresh}.values()))
-        return [m for m in placed if not scope.refuses(m.id)]
+        made = {m.id: m for m in fresh}
+        new = await _hooked(scope, made) if made else {}
+        if new:
+            await hooking.write(scope, list(new.values()))
+        lost = made.keys() - new.keys()
+        told = [new.get(m.id, m) for m in placed if m.id not in lost]
+        return [m for m in told if not scope.refuses(m.id)]
 
 
 def _placed(
@@ -157,6 +190,7 @@ def _placed(
             "anchors": _selected(scope, message.anchors),
             "metadata": _selected(scope, message.metadata),
             "status": "pending",
+            "stored_at": now(),
             "attempts": 0,
             "sequence": scope.next_sequence(),
             **_kept_under(selection, message),
@@ -230,11 +264,7 @@ def _known_to_skip(form: StoredForm, mirror: Mirror, head: Sequence[Said], start
 
 async def pass_over(scope: Scope, history: Sequence[Said], start: int) -> None:
     """Keep no text, only a keyed hash, of what must not be taken up later, as while paused."""
-    form = form_of(scope).form
-    ids = {
-        skip_id(scope, form(history[i - 1]) if i else None, form(history[i]))
-        for i in range(start, len(history))
-    } - scope.passed_over
+    ids = _skips(scope, history, range(start, len(history)))
     if ids:
         await scope.write_flags([flag_row("skip", skip_id) for skip_id in sorted(ids)])
         scope.passed_over |= ids
@@ -296,6 +326,7 @@ def _messages(
             role=message.role,
             content=content,
             timestamp=_moment(mirror, head, place),
+            stored_at=now(),
             sequence=scope.next_sequence(),
             **_kept_under(selection),
         )

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import lru_cache
 
+from agently_gumem.privacy import PrivacyPolicy
 from agently_gumem.remember._sensitive import Found, find
 
 # Characters that are not seen: soft hyphen, joiners, direction marks, variation selectors, tags.
@@ -64,6 +65,8 @@ class Selector:
 
     Selecting twice changes nothing more. What is not replaced stays as it was, to the character.
     """
+
+    policy: PrivacyPolicy = field(default_factory=PrivacyPolicy)
 
     def __call__(self, text: str) -> Selection:
         """Select one text."""

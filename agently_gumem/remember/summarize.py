@@ -8,6 +8,7 @@ from typing import Any, cast
 from agently_gumem.errors import ModelError
 from agently_gumem.prompts import SameTopic, SummarizeAnswer, SummaryDraft, TopicFacts
 from agently_gumem.records import EventTime, Fact, Summary, Topic, now
+from agently_gumem.remember import hooking
 from agently_gumem.remember.extract import short, unit
 from agently_gumem.remember.ground import holds
 from agently_gumem.rows import Kept
@@ -66,6 +67,7 @@ async def summarize(scope: Scope, agent: Any | None) -> list[Summary]:
     Raises:
         ModelError: There was no valid answer; Facts and memo are stored already.
         StoreError: Nothing was written.
+        HookError: A hook failed that stops the work then; the same holds.
     """
     index = scope.index
     waiting = due(
@@ -86,7 +88,7 @@ async def summarize(scope: Scope, agent: Any | None) -> list[Summary]:
         previous = entry.previous.content if entry.previous else ""
         shown.append(TopicFacts(entry.topic.name, own, previous))
     names = [t.name for t in index.topics.values()][: 3 * scope.services.limits.topics]
-    prompt = scope.services.prompts.summarize(shown, names)
+    prompt = scope.services.prompts.summarize(shown, names, await _instructions(scope, shown))
     try:
         asked, broken = await scope.services.model.ask(prompt, scope.user_id, agent)
     except ModelError as error:
@@ -95,15 +97,64 @@ async def summarize(scope: Scope, agent: Any | None) -> list[Summary]:
         raise
     answer = cast("SummarizeAnswer", asked)
     scope.dropped += Counter(malformed=broken)
-    made, records = _records(scope, waiting, refs, answer)
+    await hooking.looked(
+        scope,
+        "summary.after_llm",
+        lambda: {
+            "facts": {ref: fact.id for ref, fact in refs.items()},
+            "answer": answer.model_dump(mode="json"),
+        },
+        "",
+    )
+    made, records = await _hooked(scope, *_records(scope, waiting, refs, answer))
     merged, gone = _merge_topics(scope, answer.same_topics)
     moved = {fold(alias): t.name for t in merged if isinstance(t, Topic) for alias in t.aliases}
     records = [_moved(record, moved) for record in records]
     latest = {record.id: record for record in [*merged, *records]}
-    await scope.write(list(latest.values()))
+    await hooking.write(scope, list(latest.values()))
     await scope.delete("topic", gone)
     _note_asked(scope, waiting)
     return made
+
+
+async def _instructions(scope: Scope, topics: Sequence[TopicFacts]) -> list[str]:
+    """Ask hooks what to add to the request."""
+
+    def told() -> dict[str, Any]:
+        return {
+            "topics": [
+                {
+                    "topic": t.name,
+                    "previous": t.previous,
+                    "facts": [f.content for f in t.facts.values()],
+                }
+                for t in topics
+            ]
+        }
+
+    return await hooking.instructions(scope, "summarize", "summary.before_llm", told, "")
+
+
+async def _hooked(
+    scope: Scope, made: Sequence[Summary], records: Sequence[Kept]
+) -> tuple[list[Summary], list[Kept]]:
+    """Ask hooks about each Summary; where one is dropped, the one before it stays as it is."""
+    asked = {s.id: s for s in made}
+    kept = await hooking.summaries(scope, asked)
+    if kept is asked:
+        return list(made), list(records)
+    scope.dropped["hook"] += len(asked) - len(kept)
+    unchanged = {fold(s.topic) for s in made if s.id not in kept}
+    said = {s.id for s in kept.values()}
+    before = [
+        r
+        for r in records
+        if isinstance(r, Summary)
+        and r.id not in asked
+        and r.id not in said
+        and fold(r.topic) not in unchanged
+    ]
+    return list(kept.values()), [*before, *kept.values()]
 
 
 def _note_asked(scope: Scope, waiting: Sequence[Due]) -> None:
@@ -151,7 +202,7 @@ def _summary(scope: Scope, entry: Due, draft: SummaryDraft, facts: Sequence[Fact
     content = scope.services.select(draft.content.strip()).text
     ids = [f.id for f in facts]
     return Summary(
-        id=scope.services.ids.of("sum", scope.key, fold(entry.topic.name), content, *sorted(ids)),
+        id=hooking.summary_id(scope, entry.topic.name, content, ids),
         user_id=scope.user_id,
         space=scope.space,
         content=content,

@@ -3,6 +3,7 @@
 import re
 from datetime import date, datetime, timedelta
 
+from agently_gumem.numerals import number_word
 from agently_gumem.testing._patterns import WEEKDAYS
 from agently_gumem.text import is_chinese
 
@@ -16,17 +17,25 @@ _OFFSETS = (
     (r"\byesterday\b|昨天|昨晚", -1),
     (r"\b(?:today|tonight|this (?:morning|afternoon|evening))\b|今天|今晚", 0),
 )
+_N = r"(?P<{}>\d+|[a-z]{{1,9}}|[一二两三四五六七八九十]{{1,3}})"
 _COUNTED = re.compile(
-    r"\bin (\d+) (day|week)s?\b|(\d+)\s*(天|周)[之以]?后"
-    r"|\b(\d+) (day|week)s? ago\b|(\d+)\s*(天|周)[之以]?前",
+    rf"\bin {_N.format('a')} (?P<au>day|week|month|year)s?\b"
+    rf"|\b{_N.format('b')} (?P<bu>day|week|month|year)s? (?P<bw>ago|from now)\b"
+    rf"|{_N.format('c')}\s*个?(?P<cu>天|日|周|星期|礼拜|月|年)[之以]?(?P<cw>后|前)",
     re.IGNORECASE,
 )
+_UNITS = {
+    **dict.fromkeys(("day", "天", "日"), 1),
+    **dict.fromkeys(("week", "周", "星期", "礼拜"), 7),
+}
 _WEEKDAY = re.compile(rf"\b(next|last|this|on) ({WEEKDAYS})\b", re.IGNORECASE)
 _WEEKDAY_ZH = re.compile(r"(?<!每)(下个?|上个?|这个?|本)?(?:周|星期|礼拜)([一二三四五六日天])")
 _WEEK = re.compile(
     r"\b(next|last) week\b|(下|上)个?(?:周|星期)(?![一二三四五六日天])", re.IGNORECASE
 )
-_MONTH = re.compile(r"\bnext month\b|下个?月", re.IGNORECASE)
+_MONTH = re.compile(r"\b(next|last) month\b|(?<!\d)(下|上)个?月", re.IGNORECASE)
+_YEAR = re.compile(r"\b(next|last) year\b|(明|去)年", re.IGNORECASE)
+_BACK = frozenset({"last", "上", "去", "ago", "前"})
 _ISO = re.compile(r"\b(\d{4}-\d{2}-\d{2})\b")
 
 
@@ -49,11 +58,9 @@ def resolve(content: str, time: str, *, plan: bool) -> tuple[str, str, str]:
     if start:
         shown = start.isoformat()
         return content + (f"（{shown}）" if chinese else f" ({shown})"), shown, ""
-    start, end = _span(content, today)
+    start, end, behind = _span(content, today)
     if start:
-        shown = start.isoformat()
-        behind = f"（{shown} 起）" if chinese else f" (from {shown})"
-        return content + behind, shown, end.isoformat() if end else ""
+        return content + (f"（{behind}）" if chinese else f" ({behind})"), start, end
     return content, "", ""
 
 
@@ -61,13 +68,23 @@ def _day(text: str, today: date, plan: bool) -> date | None:
     for pattern, days in _OFFSETS:
         if re.search(pattern, text, re.IGNORECASE):
             return today + timedelta(days=days)
-    counted = _COUNTED.search(text)
-    if counted:
-        number, unit = [g for g in counted.groups() if g][:2]
-        back = counted.group(5) or counted.group(7)
-        days = int(number) * (7 if unit.lower() in ("week", "周") else 1)
-        return today + timedelta(days=-days if back else days)
+    counted = _counted(text)
+    if counted and counted[1] in _UNITS:
+        return today + timedelta(days=counted[0] * _UNITS[counted[1]])
     return _weekday(text, today, plan)
+
+
+def _counted(text: str) -> tuple[int, str] | None:
+    """Read "in 3 weeks" and the like: how many, back where below zero, and of what."""
+    found = _COUNTED.search(text)
+    if not found:
+        return None
+    form = "abc"[[found["a"], found["b"], found["c"]].index(found["a"] or found["b"] or found["c"])]
+    number = number_word(found[form].lower())
+    if number is None:
+        return None
+    way = "" if form == "a" else found[f"{form}w"].lower()
+    return (-number if way in _BACK else number), found[f"{form}u"].lower()
 
 
 def _weekday(text: str, today: date, plan: bool) -> date | None:
@@ -88,13 +105,23 @@ def _weekday(text: str, today: date, plan: bool) -> date | None:
     return today + timedelta(days=(day - today.weekday()) % 7) if plan else None
 
 
-def _span(text: str, today: date) -> tuple[date | None, date | None]:
-    week = _WEEK.search(text)
+def _span(text: str, today: date) -> tuple[str, str, str]:
+    """Find a week, month or year that is named: its start, its end, and what to write behind."""
+    week, month, year = (p.search(text) for p in (_WEEK, _MONTH, _YEAR))
+    counted = _counted(text)
     if week:
-        back = (week.group(1) or week.group(2)).lower() in ("last", "上")
-        monday = today - timedelta(days=today.weekday() + (7 if back else -7))
-        return monday, monday + timedelta(days=6)
-    if _MONTH.search(text):
-        first = (today.replace(day=1) + timedelta(days=32)).replace(day=1)
-        return first, (first + timedelta(days=32)).replace(day=1) - timedelta(days=1)
-    return None, None
+        monday = today + timedelta(days=7 * _step(week) - today.weekday())
+        sunday = (monday + timedelta(days=6)).isoformat()
+        return monday.isoformat(), sunday, f"{monday.isoformat()} – {sunday}"
+    if month or (counted and counted[1] in ("month", "月")):
+        step = _step(month) if month else counted[0] if counted else 0
+        whole, index = divmod(today.year * 12 + today.month - 1 + step, 12)
+        return (shown := f"{whole}-{index + 1:02}"), "", shown
+    if year or (counted and counted[1] in ("year", "年")):
+        step = _step(year) if year else counted[0] if counted else 0
+        return (shown := str(today.year + step)), "", shown
+    return "", "", ""
+
+
+def _step(found: re.Match[str]) -> int:
+    return -1 if (found.group(1) or found.group(2)).lower() in _BACK else 1

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from agently_gumem.text import fold, words
+from agently_gumem.text import fold, is_chinese, words
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,9 @@ _POLAR_WORDS = """
 like love prefer enjoy hate dislik detest adore anymor longer realli ani wast actual
 want 喜欢 讨厌 不喜 再喜 其实 现在 户喜 户不 户讨 户现 户其 不再 很喜 欢吃 欢喝 还喜 已经 经不
 """
+_POLAR_ZH = re.compile(
+    r"用户|很|非常|特别|真的|其实|现在|已经|不再|再也|还是|还|最|也|不|没|别|戒|喜欢|讨厌|受不了|爱|了$|的$"
+)
 _POLAR = frozenset(_POLAR_WORDS.split())
 
 CONCEPTS: tuple[tuple[str, str, str, str], ...] = (
@@ -159,4 +162,5 @@ def conflicts(new: str, old: str, *, corrects: bool) -> bool:
 
 
 def _matter(content: str) -> set[str]:
-    return {w for w in words(plain(content)) if w not in _POLAR}
+    bare = _POLAR_ZH.sub(" ", plain(content)) if is_chinese(content) else plain(content)
+    return {w for w in words(bare) if w not in _POLAR}

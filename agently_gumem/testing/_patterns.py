@@ -10,43 +10,50 @@ def _any(pattern: str) -> re.Pattern[str]:
 
 PERSONS = (
     "friend|colleague|neighbou?r|boss|manager|brother|sister|mother|father|mom|mum|dad|wife|"
-    "husband|partner|girlfriend|boyfriend|son|daughter|cousin|uncle|aunt|roommate|teammate"
+    "husband|partner|girlfriend|boyfriend|son|daughter|cousin|uncle|aunt|roommate|teammate|grandma|"
+    "grandpa|grandmother|grandfather|kids?|teacher|landlord|client|customer|doctor|flatmate"
 )
 PERSONS_ZH = (
     "朋友|同事|邻居|老板|领导|妈妈|爸爸|妈|爸|"
-    "哥哥?|姐姐?|弟弟?|妹妹?|老婆|老公|妻子|丈夫|儿子|女儿|室友|同学"
+    "哥哥?|姐姐?|弟弟?|妹妹?|老婆|老公|妻子|丈夫|儿子|女儿|室友|同学|爷爷|奶奶|外公|外婆|客户|房东|老师|男友|女友|"
+    "男朋友|女朋友|表[哥姐弟妹]|舅舅|叔叔|阿姨|邻座"
 )
 WEEKDAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
 
 # A sentence with one of these says nothing about the speaker as such.
-NOT_MEANT = _any(
-    rf"""^if\b(?!.*\bask\b)|\bif i (were|was|had|could|won)\b|^(suppose|imagine|let us say
-    |what if|say i)\b
-    |\bi wish\b|\b(he|she|they|someone|somebody|people|everyone|{PERSONS}) (said|says|told
-    |claims?)\b
-    |^(?!i\b)\w+ (said|says|told me|claims)\b|\baccording to\b|^["“‘「『]|\b(said|says|wrote):"""
+HYPOTHETICAL = _any(
+    rf"""^if\b(?!.*\bask\b)|\bif i (were|was|had|could|won)\b|^(suppose|supposing|imagine|pretend
+    |let us (say|assume|pretend)|assume|assuming|what if|say i)\b|\bi wish\b|\bi would have\b
+    |如果|假如|要是|假设|倘若|万一|想象一下|假装|设想"""
 )
-NOT_MEANT_ZH = _any(
-    r"""如果|假如|要是|假设|倘若|万一|(他|她|他们|她们|有人|人家|朋友|老板|同事|妈妈?|爸爸?|老师|网上)说
-    |据说|听说|俗话说|^[“"「『]"""
+REPORTED = _any(
+    rf"""\b(he|she|they|someone|somebody|people|everyone|{PERSONS}) (always |once |just |used to
+    |keeps? )*(said|says?|saying|told|claims?|goes|wrote|writes|replied|texted)\b
+    |^(?!i\b)\w+ (said|says|told me|claims)\b|\baccording to\b|\b(said|says?|wrote|goes|replied
+    |reads):
+    |(他|她|他们|她们|有人|人家|网上|{PERSONS_ZH})(们|以前|老|总|常|就|也|跟我|对我|一直)*(说|回复?我?[：:]|告诉我|写道)
+    |据说|听说|俗话说|回我[：:]|歌词|台词"""
 )
+REPORTED_LEAD = _any(r"^.*?(?:said|says?|wrote|goes|说|回我|写道)\s*(?:[:：,，]|that\b)\s*")
 JOKE = _any(
     r"\b(just kidding|only kidding|kidding|joking|just a joke|jk)\b|开玩笑|逗你|骗你的|说笑"
 )
+OTHER = _any(rf"\bmy (?:\w+ )?(?:{PERSONS})\b(?!'s)|^(?:he|she)\b")
+OTHER_ZH = _any(rf"^我(?:的)?(?:一个|那个)?(?:{PERSONS_ZH})|^[他她]")
 OTHERS = _any(
-    rf"""\bmy (?:\w+ )?(?:{PERSONS})(?:'s \w+)? (?!(?:'s )?(?:name|birthday)\b|is (?:called
-    |named)\b)\w+"""
+    rf"""^(?:\w+ ){{0,2}}my (?:\w+ )?(?:{PERSONS})(?:'s \w+)? (?!(?:'s )?(?:name|birthday)\b
+    |is (?:called|named)\b|and i\b)\w+"""
 )
 OTHERS_ZH = _any(rf"^我(的)?(一个|那个)?({PERSONS_ZH})(?!.{{0,2}}(叫|生日|名字))")
 QUESTION = _any(
     r"""^(what|how|why|when|where|who|which|whose|can|could|would|will|should|shall|do|does|did
     |is|are
     |was|were|am|have|has|may|might) (you|i|we|it|there|the|this|that|they|my|your|he|she)\b
-    |^(what|how|why|who|which)\b"""
+    |^(what|how|why|who|which)\b|^(any|anything|got any) \w+|\bright$|^can i\b"""
 )
 QUESTION_ZH = _any(
     r"""(吗|呢|么)$|^(什么|怎么|为什么|哪|请问|有没有|能不能|可不可以|是否|多少|谁|你(能|可以|会|觉得|知道))
-    |(是什么|怎么样|多少钱|哪里|哪个|哪些|还记得|记不记得)"""
+    |(是什么|怎么样|多少|哪里|哪儿|哪个|哪些|还记得|记不记得|有什么|是不是|好不好|要不要|吧？$)"""
 )
 CORRECTION = _any(
     r"""\b(actually|correction|no longer|any ?more|instead|not true|changed|i was wrong|i meant
@@ -67,9 +74,15 @@ SMALL_TALK = _any(
     r"""^i (see|understand|agree|know|guess so|mean|wonder|think so|hope|wish|appreciate|told
     |said|asked
     |forgot|got it|have (a|another|one more) (question|request)|need (your |some )?(help|advice)
-    |(want|would like) (to (know|ask|see|hear)|you|a (recommendation|suggestion)|some (help|advice))
+    |(just )?(want|would like) (to (know|ask|see|hear)|you|a (recommendation|suggestion)|some (help
+    |advice))
     |do not (know|care|mind|understand|get it|think)|did not (mean|say|ask|know)
-    |can not (believe|tell|remember|wait)
+    |can not (believe|tell|remember|wait|see|find|open|hear)
+    |(have |just |already |also |only |really )*(keep (forgetting|asking|getting|seeing)|tried|try
+    |talked|clicked|restarted|typed|checked|looked|read|saw|found|heard|thought|mentioned|noticed
+    |pressed|asked|guessed|figured|changed (jobs|it|my mind)|will (see|check|try|think|look|let you
+    |come back|be (right )?back|get back)|(am |was )?(look|read|wonder|ask|check|talk|think)ing (at
+    |about|whether|if|it)|need to (go|run|think))\b
     |am (fine|ok|okay|good|great|well|ready|back|here|done|sorry|glad|happy|curious|wondering
     |asking|not sure
     |just (saying|asking|kidding|curious)|joking|kidding))\b"""
@@ -77,16 +90,25 @@ SMALL_TALK = _any(
 SMALL_TALK_ZH = _any(
     r"""^(谢谢|多谢|感谢|你好|您好|好的|好吧|行|嗯|哈|再见|没问题|知道了|明白|早上好|晚上好|辛苦)
     |^我(也)?(知道|明白|看看|想想|想问|想知道|想了解|不知道|不确定|不明白|同意|理解|懂|说|问|很好|没事|回来了)
+    |^(我)?(再|先|也|还)*(想问|问)(下|一下|问|个)|晚安|(明天|回头|改天|下次|回)(再)?(聊|见|说)|^点错|^(搞|弄|说)?错了
+    |^(其他的|别的|剩下的)?我(也|再|先|都|还)*(想想|看看|考虑|问问|试试|可以|行|没意见|换工作|没事)|记不住|来着$
     |^(请问|请(您|你)?(稍|推荐|告诉|帮|介绍|解释|列|翻译|总结|说|看|查|问|继续)|不要紧|不用谢|不用了|不客气|帮我|给我|别急|别担心)"""
 )
 ONE_TIME = _any(
-    r"""^(please )?(do not (worry|be|forget|mention)|never mind|keep (going|up|it up)|use (it
+    r"""^(please |pls |can you |could you |just )*(scroll|zoom|open|close|click|sort|print|calculate
+    |multiply|divide|add|find|book|order|search|look (it |that )?up|next|go back|undo|redo|repeat
+    |read|send|put|take|try again|use the (code|coupon|link))\b
+    |\b(code|pin|otp|token|cursor|captcha)\b.{0,20}\d{4}|验证码|令牌|口令
+    |^(往|再)?[上下]?翻|^(再|帮|替|给我)[乘除加减查看找]
+    |^(please )?(do not (worry|be|forget|mention)|never mind|keep (going|up|it up)|use (it
     |this|that)\b
     |please (tell|show|give|recommend|help|find|summari[sz]e|explain|list|translate|check|wait
     |write|look|continue|go|suggest|let)\b)"""
 )
 IMPERATIVE = _any(
-    r"""^(please\b|call me|always|never|use|keep|do not|avoid|from now on|remember( that)? i
+    r"""^(please (?=\w)|call me|always|never|use|keep|do not|avoid|from now on|remember( that)? i
+    |let us (just |always |please )?(use|keep|go with|stick|stay|do)\b
+    |no [a-z]+,? (please|thanks)$
     |no (?!,)\w+ (on|after|before|in|during)\b
     |(answer|reply|respond|write|speak|talk|address)( to)?( me)? (in|with|as|briefly)\b)"""
 )
@@ -123,6 +145,34 @@ IDENTITY = _any(
 ABOUT_ME = _any(
     r"^(?!.*\byou\b)(.{0,40}\b)?(i|my)\b|^(on|in|at|since|until|after|before|every)\b.*\b(i|my)\b"
 )
+# A limit on whatever is looked for: it has to stay below 800.
+BOUND = _any(
+    r"""^(it|they|that|everything|anything|all of it) (has to|have to|must|should|can ?not)\b.*\b(below
+    |under|over|above|at most|at least|less than|more than|within|max|minimum|before|after)\b"""
+)
+APPOINTMENT = _any(
+    r"^(?:the |a |an )?(?:dentist|doctor|vet|hairdresser|interview|appointment|meeting|exam|flight"
+    rf"|trip|wedding|deadline|holidays?)\b.*\b(?:tomorrow|tonight|next|on (?:{WEEKDAYS})|in \d+)"
+)
+CONDITION = _any(r"^(for|when|whenever|with|at|during|on|in|as long as|unless)\b")
+SPECIAL = {
+    "health": _any(
+        r"""\b(diagnosed|diabet\w+|depress(?:ion|ed)|cancer|asthma|hiv|insulin|metformin|pregnan\w+
+        |chemotherapy|epilep\w+|bipolar|anxiety disorder|antidepressants?|surgery|medication)\b
+        |糖尿病|二甲双胍|抑郁|癌|哮喘|高血压|怀孕|化疗|癫痫|胰岛素|手术|确诊|查出"""
+    ),
+    "sex": _any(r"\b(gay|lesbian|bisexual|transgender|queer)\b|同性恋|双性恋|出柜|跨性别"),
+    "faith": _any(
+        r"""\b(catholic|protestant|muslim|jewish|buddhist|hindu|atheist|christian|mass every|church
+        every|pray)\b|信(佛|教|基督|天主)|基督徒|穆斯林|做礼拜|天主教|佛教徒"""
+    ),
+    "politics": _any(
+        r"""\b(i (always |usually )?voted?|party member|union member|democrat|republican|labour party
+        |communist|conservative party)\b|党员|投票给|入党|工会会员"""
+    ),
+    "origin": _any(r"\b(ethnic\w*|my ethnicity|roma|kurdish)\b|回族|维吾尔|藏族|少数民族|民族是"),
+}
+"""Kind of what is told of a person -> the words by which a plain reader sees it."""
 HEADLESS = _any(
     r"""^(?!(he|she|they|it|you|this|that|there|your|his|her)\b)(.*\b(budget|must|can ?not
     |never|at most|maximum|allergic|defaults? to)\b
@@ -132,10 +182,12 @@ NOT_ME_ZH = _any(r"^(你|您|他|她|它|这|那|大家|人们|有些人|咱)")
 HABIT_ZH = _any(r"^(主要|平时|一般|经常|通常|每天|每周|常)")
 
 LEAD = _any(
-    r"""^(?:(?:well|also|and|but|so|oh|ok|okay|hi|hello|hey|thanks|thank you|by the way|sorry
-    |no|yes|yeah|actually|correction|besides|anyway
+    r"""^(?:(?:well|also|and|but|so|oh|ok|okay|hi|hello|hey|thanks|thank you|by the way|sorry|pls
+    |no(?!\s+(?!no\b|wait\b|i\b|my\b|actually\b)\w)|wait|yes|yeah|yep|actually|correction|besides
+    |anyway|honestly|guess what|heads up|fyi|btw|one (?:more )?thing|quick (?:one|note|question)|funny
+    |(?:please )?(?:note|remember|keep in mind|mind) that(?= (?:i|my)\b)|just so you know|look
     |plus|then|because)\b[\s,:!-]*)+
-    |^(?:其实|另外|还有|对了|更正|不对|嗯|哦|那么|然后|而且|并且|但是|不过|但|所以|因为|你好|您好|谢谢|是的|对的?|没错|不是的?|啊)+[\s，,：:、!！]*"""
+    |^(?:(?:其实|另外|还有|对了|更正|不对|嗯|哦|那么|然后|而且|并且|但是|不过|但|所以|因为|等等|等下|哎|哎呀|哇|哈+|好奇怪|还有件事|还有|记一下|跟你说一声|跟你说|告诉你个事|说一下|说下|不好意思|抱歉|你好|您好|谢谢|是的|对的?|没错|不是的?|啊)[\s，,：:、!！]*)+"""
 )
 HEDGE_LEAD = _any(
     r"""^(?:maybe|perhaps|probably|possibly|i (?:think|guess|suppose

@@ -81,6 +81,13 @@ class Request:
         return None
 
     @cached_property
+    def instructions(self) -> str:
+        """The rules of a memory request: its text before the first heading of data."""
+        lines = self._prompt.splitlines() if self.memory_stage else []
+        end = next((i for i, line in enumerate(lines) if _HEADING.match(line)), len(lines))
+        return "\n".join(lines[:end])
+
+    @cached_property
     def data(self) -> dict[str, list[Any]]:
         """The data of a memory request: heading -> the JSON lines below it, parsed.
 

@@ -34,7 +34,9 @@ _FIXED = frozenset(_FIXED_WORDS.split())
 _SHAPES = {"am": "is", "have": "has", "do": "does", "are": "is"}
 _CALLED = re.compile(r"^(?:please )?call me\s+(.+)$", re.IGNORECASE)
 _CALLED_ZH = re.compile(r"^(?:以后|请|可以|你|就)*(?:叫我|称呼我为?)\s*(.+?)(?:就好|就行|吧)?$")
-_BID = re.compile(r"^(?:please\s+)?(.+)$", re.IGNORECASE)
+_BID = re.compile(
+    r"^(?:please\s+|let us\s+(?:just\s+|always\s+)?)?(.+)$", re.IGNORECASE
+)
 _WISH_ZH = re.compile(
     r"^(?:请|最好|麻烦)+(?:您|你)?|^(?=不要|别|以后|每次|用|总是|永远|务必|记得|一律|始终|尽量|回答|千万|记住)"
 )
@@ -45,6 +47,20 @@ def expand(text: str) -> str:
     for pattern, full in _CONTRACTIONS:
         text = re.sub(pattern, full, text, flags=re.IGNORECASE)
     return re.sub(r"\b(you|we|they) am\b", r"\1 are", text, flags=re.IGNORECASE)
+
+
+def singular(text: str) -> str:
+    """Write what a speaker says of "us" as said of the speaker alone."""
+    for pattern, mine in (
+        (r"\bwe are\b", "I am"),
+        (r"\bwe were\b", "I was"),
+        (r"\bwe\b", "I"),
+        (r"\bours?\b", "my"),
+        (r"(?<!let )\bus\b", "me"),
+        (r"我们", "我"),
+    ):
+        text = re.sub(pattern, mine, text, flags=re.IGNORECASE)
+    return text
 
 
 def third_person(clause: str, speaker: str = "", *, hedged: bool = False) -> str:

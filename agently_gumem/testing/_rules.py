@@ -1,10 +1,11 @@
 """A model that follows plain rules instead of weights."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
+from agently_gumem.testing._brief import Brief, read
 from agently_gumem.testing._dates import resolve
 from agently_gumem.testing._frames import conflicts, plain
 from agently_gumem.testing._memos import Entry, patch
@@ -48,12 +49,11 @@ def recite(request: Request) -> str:
 
 def by_rules(request: Request) -> dict[str, Any]:
     """Answer a memory request of any stage."""
-    stages: dict[str, Callable[[Mapping[str, list[Any]]], dict[str, Any]]] = {
-        "extract": _extract,
-        "summarize": _summarize,
-        "memo": _memo,
-    }
-    return stages[request.memory_stage or "extract"](request.data)
+    if request.memory_stage == "summarize":
+        return _summarize(request.data)
+    if request.memory_stage == "memo":
+        return _memo(request.data)
+    return _extract(request.data, read(request.instructions))
 
 
 def _first(data: Mapping[str, list[Any]], heading: str) -> Any:
@@ -61,11 +61,14 @@ def _first(data: Mapping[str, list[Any]], heading: str) -> Any:
     return lines[0]
 
 
-def _extract(data: Mapping[str, list[Any]]) -> dict[str, Any]:
+def _extract(data: Mapping[str, list[Any]], brief: Brief) -> dict[str, Any]:
     known: list[Known] = data.get("KNOWN FACTS", [])
-    found = _joined(_latest(_dated(statements(data.get("NEW MESSAGES", [])))))
+    found = statements(data.get("NEW MESSAGES", []), brief)
+    if brief.relative:
+        found = _dated(found)
+    found = _joined(_latest(found) if brief.corrected else found)
     for statement in found:
-        _judge(statement, known)
+        _judge(statement, known, brief)
     name_topics(found, list(_first(data, "TOPICS") or []), known)
     facts = [_fact(f"f{place}", s) for place, s in enumerate(found, 1)]
     gone = {ref for s in found for ref in s.replaces}
@@ -76,7 +79,7 @@ def _extract(data: Mapping[str, list[Any]]) -> dict[str, Any]:
     return {"facts": facts, "memo": memo}
 
 
-def _dated(found: Sequence[Statement]) -> Sequence[Statement]:
+def _dated(found: list[Statement]) -> list[Statement]:
     for s in found:
         s.content, s.start, s.end = resolve(s.content, s.time, plan=s.kind == "plan")
     return found
@@ -110,15 +113,15 @@ def _overrules(later: Statement, earlier: Statement) -> bool:
     return conflicts(later.content, earlier.content, corrects=later.corrects)
 
 
-def _judge(statement: Statement, known: Sequence[Known]) -> None:
+def _judge(statement: Statement, known: Sequence[Known], brief: Brief) -> None:
     """Compare with the known Facts of the same subject: the same, or no longer true."""
     for fact in known:
         content, ref = str(fact.get("content", "")), str(fact.get("ref", ""))
         if str(fact.get("subject", "user")) != statement.subject:
             continue
         if plain(content) == plain(statement.content):
-            statement.same_as = ref
-        elif statement.event or statement.certainty == "inferred" or _unlike(statement, fact):
+            statement.same_as = ref if brief.same else ""
+        elif not brief.corrected or _unlike(statement, fact):
             continue
         elif conflicts(statement.content, content, corrects=statement.corrects):
             statement.replaces.append(ref)
@@ -128,7 +131,9 @@ def _judge(statement: Statement, known: Sequence[Known]) -> None:
 
 
 def _unlike(statement: Statement, fact: Known) -> bool:
-    """A plan makes no present fact untrue, nor the reverse; nor does a wish what was done."""
+    """A plan makes no present fact untrue, nor the reverse; a guess and a deed make nothing so."""
+    if statement.event or statement.certainty == "inferred":
+        return True
     kinds = (statement.kind, str(fact.get("kind", "")))
     return kinds.count("plan") == 1 or fact.get("certainty") == "observed"
 
@@ -141,13 +146,14 @@ def _fact(ref: str, s: Statement) -> dict[str, Any]:
         "topic": s.topic,
         "subject": s.subject,
         "sources": s.sources,
-        "entities": list(dict.fromkeys(_NAME.findall(s.content))),
+        "entities": [n for n in dict.fromkeys(_NAME.findall(s.content)) if "User" not in n],
         "labels": [],
         "certainty": s.certainty,
         "confidence": 0.4 if s.certainty == "inferred" else 1.0,
         "start": s.start,
         "end": s.end,
         "same_as": s.same_as,
+        "special": s.special,
         "replaces": s.replaces,
     }
 

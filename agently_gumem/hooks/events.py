@@ -176,17 +176,17 @@ def read_changes(point: str, data: Mapping[str, Any], answer: Any) -> dict[str, 
         HookError: It gave something else, or another value for a field that stays as it is.
     """
     if not isinstance(answer, Mapping):
-        raise HookError(f"a hook at {point} gives None, DROP or a dict, not {_kind(answer)}")
+        raise HookError(f"gave {_kind(answer)}, where it takes None, DROP or a dict")
     given = cast("Mapping[str, Any]", answer)
     model = CHANGES[point]
     changed = {k: v for k, v in given.items() if k not in data or not _equal(v, data[k])}
     fixed = [k for k in changed if k in data and k not in model.model_fields]
     if fixed:
-        raise HookError(f"a hook at {point} can't change {', '.join(fixed)}")
+        raise HookError(f"changed {', '.join(fixed)}, which stays as it is")
     try:
         valid = model.model_validate(changed)
     except (ValidationError, RecursionError) as error:
-        raise HookError(f"a hook at {point} gave {_faults(error, model)}") from None
+        raise HookError(f"gave {_faults(error, model)}") from None
     read = valid.model_dump(include=set(changed), exclude_unset=True)
     if "items" in read:
         read["items"] = _items(data["items"], read["items"])
@@ -202,14 +202,14 @@ def _items(
     for item in given:
         held = known.get(item["id"])
         if held is None or item["id"] in items:
-            raise HookError("a hook at recall.before_compose gave an item that it was not told")
+            raise HookError("gave an item that it was not told, or one twice")
         if any(item.get(name, held[name]) != held[name] for name in ("layer", "score")):
-            raise HookError("a hook at recall.before_compose can't change layer or score")
+            raise HookError("changed layer or score, which stay as they are")
         items[item["id"]] = {**held, "text": item.get("text", held["text"])}
     return list(items.values())
 
 
-def read_instruction(point: str, answer: Any) -> str:
+def read_instruction(answer: Any) -> str:
     """Read an instruction to add to a request; empty where there is none.
 
     Raises:
@@ -220,12 +220,10 @@ def read_instruction(point: str, answer: Any) -> str:
     if answer is None:
         return ""
     if not isinstance(answer, str):
-        raise HookError(f"a hook at {point} gives a text to add, not {_kind(answer)}")
+        raise HookError(f"gave {_kind(answer)}, where it takes None or a text to add")
     line = " ".join(make_safe(answer).split())
     if len(line) > LONGEST_INSTRUCTION:
-        raise HookError(
-            f"a hook at {point} gave {len(line)} characters; {LONGEST_INSTRUCTION} at most"
-        )
+        raise HookError(f"gave {len(line)} characters, where {LONGEST_INSTRUCTION} are the most")
     return line
 
 
@@ -242,17 +240,19 @@ def read_reply(point: str, reply: Any) -> Any:
     """
     if reply is None or reply == {}:
         return None
+    if point.endswith(".after_llm"):
+        return reply  # nothing of it counts
     if not isinstance(reply, Mapping):
-        raise HookError(f"a webhook at {point} answers with a JSON object, not {_kind(reply)}")
+        raise HookError(f"answered with {_kind(reply)}, where it takes a JSON object")
     held = cast("Mapping[str, Any]", reply)
-    form = {name: type(value) for name, value in held.items()}
-    if point in CHANGES and form == {"drop": bool}:
+    form = {name: _kind(value) for name, value in held.items()}
+    if point in CHANGES and form == {"drop": "bool"}:
         return DROP if held["drop"] else None
-    if point in CHANGES and form == {"data": dict}:
+    if point in CHANGES and form == {"data": "dict"}:
         return held["data"]
-    if point.endswith(".before_llm") and form == {"instruction": str}:
+    if point.endswith(".before_llm") and form == {"instruction": "str"}:
         return held["instruction"]
-    raise HookError(f"the answer of a webhook at {point} has another form")
+    raise HookError("answered in another form")
 
 
 def _equal(one: Any, two: Any) -> bool:
@@ -271,5 +271,7 @@ def _faults(error: ValidationError | RecursionError, model: type[_Changes]) -> s
     told: dict[str, None] = {}
     for fault in error.errors(include_input=False, include_url=False):
         name = str(fault["loc"][0]) if fault["loc"] else ""
-        told[f"{name} ({fault['type']})" if name in model.model_fields else "an unknown field"] = None
+        told[f"{name} ({fault['type']})" if name in model.model_fields else "an unknown field"] = (
+            None
+        )
     return ", ".join(told)

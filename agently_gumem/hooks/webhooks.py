@@ -8,7 +8,6 @@ import asyncio
 import base64
 import hashlib
 import hmac
-import itertools
 import json
 import random
 import time
@@ -16,7 +15,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlsplit
 
 from agently_gumem.errors import ConfigError, HookError
@@ -26,7 +25,9 @@ if TYPE_CHECKING:  # loaded with the first webhook, not with the package
 
 LONGEST_ANSWER = 2**20
 SIGNATURE, TIMESTAMP, ONCE = "X-GUMem-Signature", "X-GUMem-Timestamp", "Idempotency-Key"
-_OURS = frozenset({"host", "content-length", "content-type", "accept-encoding", "transfer-encoding"})
+_OURS = frozenset(
+    {"host", "content-length", "content-type", "accept-encoding", "transfer-encoding"}
+)
 _chance = random.SystemRandom()
 
 
@@ -65,10 +66,6 @@ def verify_signature(
     return good and (tolerance is None or late <= tolerance)
 
 
-class NoAnswer(HookError):
-    """There was no answer: no connection, too slow, or a status that can pass."""
-
-
 @dataclass(frozen=True)
 class Webhook:
     """Where a hook is posted to, and how.
@@ -94,9 +91,14 @@ class Webhook:
     def shown(self) -> str:
         """The URL as it may be shown: without credentials, query and fragment."""
         parts = urlsplit(self.url)
-        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
-        port = f":{parts.port}" if parts.port is not None else ""
-        return f"{parts.scheme}://{host}{port}{parts.path}"
+        return f"{parts.scheme}://{self.host}{parts.path}"
+
+    @property
+    def host(self) -> str:
+        """Host and port."""
+        parts = urlsplit(self.url)
+        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else str(parts.hostname)
+        return host if parts.port is None else f"{host}:{parts.port}"
 
     @property
     def target(self) -> bytes:
@@ -104,6 +106,10 @@ class Webhook:
         parts = urlsplit(self.url)
         told = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         return quote(told, safe="%/:?#[]@!$&'()*+,;=~").encode()
+
+    def wait(self, again: int) -> float:
+        """Return the seconds before a further try, the first of which is 0."""
+        return self.backoff * 2**again * _chance.uniform(0.5, 1.0)
 
     def request_headers(self, body: bytes, once: str, moment: float) -> dict[str, str]:
         """Return the headers of one try."""
@@ -178,21 +184,22 @@ async def deliver(
         on_sent: Called once, when the receiver may have got it.
 
     Raises:
-        HookError: The answer is an error, a redirect, too long, or no JSON.
-        NoAnswer: Nothing better came within the tries.
+        HookError: The answer is an error, a redirect, too long, or no JSON; or there was none.
     """
-    body = json.dumps(envelope, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
+    body = json.dumps(envelope, ensure_ascii=False).encode("utf-8", "replace")
     post = _Post(client, hook, body, uuid.uuid4().hex, on_sent)
     deadline = time.monotonic() + within
-    for attempt in itertools.count():
-        left = deadline - time.monotonic()
-        outcome = await post.once(min(timeout, left))
-        if not isinstance(outcome, _Passing):
-            return _read(outcome)
-        wait = max(hook.backoff * 2**attempt * _chance.uniform(0.5, 1.0), outcome.wait)
-        if attempt == hook.retries or time.monotonic() + wait >= deadline:
-            raise NoAnswer(f"{hook.shown}: {outcome.reason}, {attempt + 1} tries")
+    outcome = await post.once(min(timeout, within))
+    again = 0
+    while isinstance(outcome, _Passing):
+        wait = max(hook.wait(again), outcome.wait)
+        if again == hook.retries or time.monotonic() + wait >= deadline:
+            tries = f"{again + 1} tries" if again else "one try"
+            raise HookError(f"{outcome.reason}, {tries}", answered=False)
         await asyncio.sleep(wait)
+        again += 1
+        outcome = await post.once(min(timeout, deadline - time.monotonic()))
+    return _read(outcome)
 
 
 @dataclass(frozen=True)
@@ -229,7 +236,7 @@ class _Post:
             self._note_sent()
             return _Passing(f"no answer within {timeout:.3g} s")
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise HookError(f"{self.hook.shown}: {type(error).__name__}") from None
+            raise HookError(type(error).__name__) from None
 
     async def _try(self, timeout: float) -> "bytes | _Passing":
         headers = self.hook.request_headers(self.body, self.name, time.time())
@@ -247,10 +254,10 @@ class _Post:
             if status == 429 or status >= 500:
                 return _Passing(f"status {status}", _retry_after(response.headers))
             if not 200 <= status < 300:
-                raise HookError(f"{self.hook.shown}: status {status}")
+                raise HookError(f"status {status}")
             if response.headers.get("content-encoding", "identity") != "identity":
-                raise HookError(f"{self.hook.shown}: a compressed answer, which was not asked for")
-            return await _bounded(response, self.hook.shown)
+                raise HookError("a compressed answer, which was not asked for")
+            return await _bounded(response)
 
     def _note_sent(self) -> None:
         if not self.sent:
@@ -258,13 +265,13 @@ class _Post:
             self.on_sent()
 
 
-async def _bounded(response: "httpx.Response", shown: str) -> bytes:
+async def _bounded(response: "httpx.Response") -> bytes:
     parts, size = list[bytes](), 0
     async for part in response.aiter_raw():
         parts.append(part)
         size += len(part)
         if size > LONGEST_ANSWER:
-            raise HookError(f"{shown}: an answer of more than {LONGEST_ANSWER} bytes")
+            raise HookError(f"an answer of more than {LONGEST_ANSWER} bytes")
     return b"".join(parts)
 
 
@@ -288,9 +295,9 @@ def _read(raw: bytes) -> Any:
     if not raw.strip():
         return None
     try:
-        return cast("Any", json.loads(raw.decode(), parse_constant=_no_number))
+        return json.loads(raw.decode(), parse_constant=_no_number)
     except (ValueError, RecursionError):
-        raise HookError("the answer of a webhook is no JSON") from None
+        raise HookError("an answer that is no JSON") from None
 
 
 def _no_number(name: str) -> Any:

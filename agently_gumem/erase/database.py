@@ -1,0 +1,137 @@
+"""The SQLite file of an embedded Chroma: what was deleted leaves it."""
+
+import contextlib
+import sqlite3
+import time
+from collections.abc import Generator
+from pathlib import Path
+from uuid import UUID
+
+from agently_gumem.erase.index import scrub_index
+from agently_gumem.erase.report import Erased
+
+FILE = "chroma.sqlite3"
+_VECTORS = "urn:chroma:segment/vector/hnsw-local-persisted"
+_ORPHAN = "the vectors of a collection that was deleted; Chroma leaves its folder: remove it"
+# Rows of the queue that the vector index has not taken up though later ones undo them: their text
+# and vector are still there, and only Chroma may take them out.
+_WAITING = """
+select count(*) from embeddings_queue q
+join collections c on q.topic like '%/' || c.id
+join segments s on s.collection = c.id and s.type = ?
+left join max_seq_id m on m.segment_id = s.id
+where substr(c.name, 1, ?) = ? and q.seq_id > coalesce(cast(m.seq_id as integer), 0) and (
+  q.operation = 3 or exists (
+    select 1 from embeddings_queue later
+    where later.topic = q.topic and later.id = q.id and later.seq_id > q.seq_id))
+"""
+
+
+# As Chroma purges: up to what both indexes hold, and never the last row, which keeps the count.
+_PURGE = """
+delete from embeddings_queue where exists (
+  select 1 from collections c
+  where embeddings_queue.topic like '%/' || c.id and substr(c.name, 1, ?) = ?
+  and embeddings_queue.seq_id < (
+    select min(coalesce(cast(m.seq_id as integer), 0)) from segments s
+    left join max_seq_id m on m.segment_id = s.id where s.collection = c.id))
+"""
+
+
+def clean(folder: Path, namespace: str, timeout: float) -> Erased:
+    """Take the bytes of deleted rows out of a store's files.
+
+    Only the process that this runs in, and Chroma in others that write nothing meanwhile, may
+    have the folder open; readers may go on.
+
+    Raises:
+        sqlite3.Error: The database can't be read or rewritten; it is as it was.
+        OSError: So for a file of vectors.
+        ValueError: The vector files are of a form that is not known.
+    """
+    began = time.monotonic()
+    before = (folder / FILE).stat().st_size
+    with _opened(folder / FILE, timeout) as database:
+        left = {**_waiting(database, namespace), **_orphans(database, folder)}
+        _compact(database, namespace)
+        zeroed, indexes = _scrub(database, folder, namespace)
+        integrity = _check(database)
+    return Erased(
+        kind="embedded",
+        integrity=integrity,
+        left=left,
+        seconds=round(time.monotonic() - began, 3),
+        freed=before - (folder / FILE).stat().st_size,
+        zeroed=zeroed,
+        indexes=indexes,
+    )
+
+
+@contextlib.contextmanager
+def _opened(file: Path, timeout: float) -> Generator[sqlite3.Connection, None, None]:
+    # Mode rw: a folder without a store is an error, not a new database.
+    uri = f"{file.resolve().as_uri()}?mode=rw"
+    database = sqlite3.connect(uri, uri=True, timeout=timeout, isolation_level=None)
+    try:
+        yield database
+    finally:
+        database.close()
+
+
+def _compact(database: sqlite3.Connection, namespace: str) -> None:
+    """Empty the queue where Chroma was told not to, then rewrite full-text index and file."""
+    prefix = f"{namespace}-"
+    database.execute("pragma secure_delete = on")
+    database.execute(_PURGE, (len(prefix), prefix))
+    database.execute(
+        "insert into embedding_fulltext_search (embedding_fulltext_search) values ('optimize')"
+    )
+    database.execute("vacuum")
+    database.execute("pragma wal_checkpoint(truncate)")
+
+
+def _scrub(
+    database: sqlite3.Connection, folder: Path, namespace: str
+) -> tuple[int, tuple[str, ...]]:
+    prefix = f"{namespace}-"
+    rows = database.execute(
+        "select s.id from segments s join collections c on s.collection = c.id "
+        "where s.type = ? and substr(c.name, 1, ?) = ? order by s.id",
+        (_VECTORS, len(prefix), prefix),
+    )
+    indexes = tuple(str(row[0]) for row in rows)
+    # Whoever else has the folder open can begin no write before this ends.
+    database.execute("begin immediate")
+    try:
+        return sum(scrub_index(folder / name) for name in indexes), indexes
+    finally:
+        database.execute("rollback")
+
+
+def _check(database: sqlite3.Connection) -> str:
+    return "; ".join(str(row[0]) for row in database.execute("pragma integrity_check(5)"))
+
+
+def _waiting(database: sqlite3.Connection, namespace: str) -> dict[str, str]:
+    prefix = f"{namespace}-"
+    ((count,),) = database.execute(_WAITING, (_VECTORS, len(prefix), prefix)).fetchall()
+    if not count:
+        return {}
+    return {
+        f"{FILE}, embeddings_queue, and data_level0.bin": f"{count} changes that the vector index "
+        "has not taken up: let the application erase (with the server running), then run this"
+    }
+
+
+def _orphans(database: sqlite3.Connection, folder: Path) -> dict[str, str]:
+    # The folders first: one that comes after has its row already.
+    found = [p.name for p in folder.iterdir() if p.is_dir() and _is_uuid(p.name)]
+    known = {str(row[0]) for row in database.execute("select id from segments")}
+    return dict.fromkeys(sorted(set(found) - known), _ORPHAN)
+
+
+def _is_uuid(name: str) -> bool:
+    try:
+        return str(UUID(name)) == name
+    except ValueError:
+        return False

@@ -1,0 +1,106 @@
+"""Erase a store: the mark, the gate, Chroma's queue, and the process that cleans the files."""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from agently_gumem.erase.gate import Gate
+from agently_gumem.erase.index import scrub_index
+from agently_gumem.erase.queue import DirtyMark, take_up
+from agently_gumem.erase.report import ON_A_SERVER, Erased, command_for
+from agently_gumem.erase.run import run
+from agently_gumem.errors import StoreError
+
+
+class Eraser:
+    """What one store keeps for taking out the bytes of deleted rows.
+
+    What Chroma raises passes through: the store names it.
+
+    Args:
+        kind: "embedded", "memory" or "server".
+        folder: Where the files are; None in memory and on a server.
+        namespace: Prefix of the collections' names.
+        root: The collection of what holds for all.
+        writer: Name of this store's counter in the mark.
+        gate: The one of this database in this process.
+    """
+
+    def __init__(
+        self,
+        *,
+        kind: str,
+        folder: Path | None,
+        namespace: str,
+        root: Any,
+        writer: str,
+        gate: Gate,
+    ) -> None:
+        self._kind = "memory" if kind == "embedded" and folder is None else kind
+        self._folder = folder
+        self._namespace = namespace
+        self._root = root
+        self._mark = DirtyMark(root, writer)
+        self._gate = gate
+        self._indexes: tuple[str, ...] = ()
+
+    @property
+    def dirty(self) -> bool:
+        """Whether rows were deleted, or texts cut, since the bytes were last erased."""
+        return bool(self._mark.counters())
+
+    def set_dirty(self) -> None:
+        """Mark that rows are about to be deleted, or texts cut."""
+        # On a server another process may have cleared the mark: it is set each time.
+        if self._kind == "server" or self._namespace not in self._gate.marked:
+            self._mark.set()
+            self._gate.marked.add(self._namespace)
+
+    def erase(self, shards: Callable[[], Iterable[Any]], batch: int, timeout: float) -> Erased:
+        """Erase, while the gate is shut; `shards` gives the collections, ready for it.
+
+        Raises:
+            StoreError: The bytes are still there, in part or all.
+        """
+        with self._gate.shut():
+            counters = self._mark.counters()
+            began = time.monotonic()
+            if self._kind == "memory":
+                erased = Erased("memory")
+            else:
+                for collection in [*shards(), self._root]:
+                    take_up(collection, batch)
+                erased = self._clean(timeout)
+            self._mark.clear(counters)
+            self._gate.marked.discard(self._namespace)
+            return replace(erased, seconds=round(time.monotonic() - began, 3))
+
+    def _clean(self, timeout: float) -> Erased:
+        if self._folder is None:
+            command = command_for("PATH", self._namespace)
+            return Erased("server", left=ON_A_SERVER, command=command)
+        erased = run(self._folder, self._namespace, timeout)
+        self._indexes = erased.indexes
+        return erased
+
+    def after_close(self) -> None:
+        """Clean the vector files once more, after Chroma let go of them.
+
+        Since the erasure it may have written memory of this process into them, which can hold
+        what was erased.
+
+        Raises:
+            StoreError: They could not be cleaned.
+        """
+        if self._folder is None:
+            return
+        for name in self._indexes:
+            try:
+                scrub_index(self._folder / name)
+            except (OSError, ValueError) as error:
+                raise StoreError(
+                    f"closed, but the vector files in {name} could not be cleaned: {error}. "
+                    f"Run {command_for(str(self._folder), self._namespace)}"
+                ) from error

@@ -1,0 +1,74 @@
+"""What a reader is shown: records with access labels only where one of the labels is named."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+
+from agently_gumem.errors import ConfigError
+from agently_gumem.recall.index import Stored, UserIndex
+from agently_gumem.records import Fact, Message, Summary
+
+S = TypeVar("S", bound=Stored)
+
+
+def labels_of(access: object) -> frozenset[str]:
+    """Take one label or several.
+
+    Raises:
+        ConfigError: It is neither.
+    """
+    if isinstance(access, str):
+        return frozenset({access})
+    try:
+        labels = frozenset(cast("Iterable[Any]", access))
+    except TypeError as error:
+        raise ConfigError(f"access={access!r} is no label, and no list of labels") from error
+    if not all(isinstance(label, str) for label in labels):
+        raise ConfigError(f"access={access!r} takes labels, which are texts")
+    return cast("frozenset[str]", labels)
+
+
+@dataclass(frozen=True)
+class View:
+    """An index as a reader sees it who names these labels."""
+
+    index: UserIndex
+    access: frozenset[str] = frozenset()
+
+    def shows(self, record: Stored) -> bool:
+        """Tell whether the reader is shown a record; a Summary only with all that it tells."""
+        if isinstance(record, Message | Fact):
+            return not record.access or not self.access.isdisjoint(record.access)
+        if isinstance(record, Summary):
+            facts = (self.index.facts.get(fact_id) for fact_id in record.source_facts)
+            return all(self.shows(fact) for fact in facts if fact is not None)
+        return True
+
+    def get(self, record_id: str) -> Stored | None:
+        """Return a record that the reader is shown, or None."""
+        record = self.index.get(record_id)
+        return record if record is not None and self.shows(record) else None
+
+    def only(self, records: Iterable[S]) -> list[S]:
+        """Keep what the reader is shown."""
+        return [record for record in records if self.shows(record)]
+
+    def messages(self, ids: Collection[str]) -> list[Message]:
+        """Return the messages of these ids that the reader is shown, in their order."""
+        held = (self.index.messages.get(message_id) for message_id in ids)
+        found = [m for m in held if m is not None and self.shows(m)]
+        return sorted(found, key=lambda m: m.sequence)
+
+    def facts(self, ids: Iterable[str]) -> list[Fact]:
+        """Return the Facts of these ids that the reader is shown."""
+        held = (self.index.facts.get(fact_id) for fact_id in dict.fromkeys(ids))
+        return [f for f in held if f is not None and self.shows(f)]
+
+    def withheld(self, records: Iterable[Stored]) -> dict[str, int]:
+        """Count by label what the reader is not shown."""
+        counts: Counter[str] = Counter()
+        for record in records:
+            if isinstance(record, Message | Fact) and not self.shows(record):
+                counts.update(record.access)
+        return dict(counts)

@@ -1,0 +1,118 @@
+"""Where keys, tokens and passwords stand in a text: the patterns of detect-secrets, and our own.
+
+Every pattern is linear: it starts only where the character before can't belong to it, and what
+repeats is bounded or can't match in two ways.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+Span = tuple[int, int]
+
+_PEM = re.compile(
+    r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
+    r"(?:(?!-----END)[A-Za-z0-9+/=\s:,.\\-])*(?:-----END [A-Z0-9 ]{0,40}-----)?"
+)
+# Beside those of detect-secrets, whose patterns for these are narrow, or quadratic on long text.
+_KEYS = re.compile(
+    r"(?<![A-Za-z0-9_-])(?:"
+    r"sk-(?=[A-Za-z0-9_-]*[0-9A-Z]|[A-Za-z0-9_]{20})[A-Za-z0-9_-]{16,}"
+    r"|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]+)?"
+    r"|AIza[A-Za-z0-9_-]{35}|(?:github_pat|gsk|hf|npm|whsec|xai|dop_v1)[_-][A-Za-z0-9_]{20,}"
+    r"|[rsp]k_(?:live|test)_[A-Za-z0-9]{16,}|LTAI[A-Za-z0-9]{12,24}|AKID[A-Za-z0-9]{13,40})"
+)
+_BEARER = re.compile(
+    r"(?<![A-Za-z])(?:bearer|authorization:\s?basic)\s+((?=[^\s\d]{0,200}\d)[A-Za-z0-9._~+/=-]{12,})",
+    re.IGNORECASE,
+)
+# Words after which any value is a secret, and those that need a value with a digit in it.
+_STRONG = (
+    r"(?<![A-Za-z])(?:pass(?:word|wd|code|phrase)|pwd|api[ _-]?key|"
+    r"secret[ _-]?(?:access[ _-]?)?key|private[ _-]?key)|密码|口令|密钥|私钥|通行码"
+)
+_WEAK = (
+    r"(?<![A-Za-z])(?:secret|(?:access|auth|refresh|api|client|session)[ _-]?(?:key|token|secret)|"
+    r"token|pin(?:[ _-]?code)?|cv[vc]2?|(?:verification|security|recovery|one[ -]time)[ _-]?code|"
+    r"otp)|验证码|动态码|安全码|令牌"
+)
+_FOR = r"(?:\s(?:for|to|of|on|at)(?:\s[a-z0-9'-]{1,20}){1,4}?)?"
+_ASSIGN = "[\"']?\\s{0,3}(?:[:=：]|=>|->)\\s{0,3}"
+_IS = r"\s?(?:'s|\sis(?: now)?|\sare|\swas|是|为|改成了?|改为|设为|设成)\s?[:：]?\s?"
+_VALUE = r"(?:[\"'“「]([^\"'”」\n]{3,100})[\"'”」]|([!-~]{3,200}))"
+_DIGITAL = (
+    r"(?:[\"'“「](?=[^\"'”」\n]{0,99}\d)([^\"'”」\n]{3,100})[\"'”」]"
+    r"|((?=[!-~]{0,199}\d)[!-~]{3,200}))"
+)
+_ASSIGNED = re.compile(rf"(?:{_STRONG}){_FOR}{_ASSIGN}{_VALUE}", re.IGNORECASE)
+_TOLD = re.compile(
+    rf"(?:(?:{_STRONG})(?:{_FOR}{_IS}|\s)|(?:{_WEAK}){_FOR}(?:{_ASSIGN}|{_IS})){_DIGITAL}",
+    re.IGNORECASE,
+)
+_TAIL = ".,;!?)]}>\"'"
+_SHORT_NUMBER = 4
+_URL_PASSWORD = re.compile(r"://[^:/?#\[\]@\s]{0,200}:([^:/?#\[\]@\s]{1,200})@")
+
+
+def find_secrets(text: str) -> Iterator[Span]:
+    """Yield every secret; places may overlap."""
+    yield from (m.span() for m in _PEM.finditer(text))
+    yield from (m.span() for m in _KEYS.finditer(text))
+    yield from (m.span(1) for m in _BEARER.finditer(text))
+    for pattern in _patterns():
+        yield from (m.span() for m in pattern.finditer(text))
+    yield from (m.span(1) for m in _URL_PASSWORD.finditer(text))
+    yield from _told_secrets(text)
+
+
+def _told_secrets(text: str) -> Iterator[Span]:
+    for pattern in (_ASSIGNED, _TOLD):
+        for match in pattern.finditer(text):
+            group = 1 if match.group(1) else 2
+            start, value = match.start(group), match.group(group).rstrip(_TAIL)
+            counted = value.isdecimal() and match.group()[:5].lower() == "token"
+            if _is_secret(value) and not counted:
+                yield start, start + len(value)
+
+
+def _is_secret(value: str) -> bool:
+    """Leave out placeholders, and what is a plain short number or a remark."""
+    if value.startswith(("[", "${", "<", "{{", "*")) or "](" in value:
+        return False
+    return len(value) >= _SHORT_NUMBER or (len(value) > 2 and not value.isalpha())
+
+
+@lru_cache(maxsize=1)
+def _patterns() -> tuple[re.Pattern[str], ...]:
+    """Take the patterns of those plugins that match plain text in linear time.
+
+    The patterns, not `analyze_string`: where a pattern has groups that gives only the group
+    ("ghp" of a GitHub token). Its scanning API needs settings that are global to the process.
+    """
+    from detect_secrets.plugins import (
+        aws,
+        azure_storage_key,
+        discord,
+        github_token,
+        gitlab_token,
+        mailchimp,
+        pypi_token,
+        sendgrid,
+        slack,
+        square_oauth,
+        stripe,
+        telegram_token,
+        twilio,
+    )
+
+    # The abstract property of the base class hides from a checker that it is a sequence.
+    detectors: tuple[Any, ...] = (
+        aws.AWSKeyDetector, azure_storage_key.AzureStorageKeyDetector,
+        discord.DiscordBotTokenDetector, github_token.GitHubTokenDetector,
+        gitlab_token.GitLabTokenDetector, mailchimp.MailchimpDetector,
+        pypi_token.PypiTokenDetector, sendgrid.SendGridDetector, slack.SlackDetector,
+        square_oauth.SquareOAuthDetector, stripe.StripeDetector,
+        telegram_token.TelegramBotTokenDetector, twilio.TwilioKeyDetector,
+    )  # fmt: skip
+    return tuple(pattern for detector in detectors for pattern in detector.denylist)

@@ -1,0 +1,40 @@
+"""Where addresses and telephone numbers stand in a text; looked for only where a policy asks.
+
+Numbers are those of Google's libphonenumber (the `phonenumbers` package): its metadata says which
+numbers a country has, and an order number or a date is none.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+Span = tuple[int, int]
+
+_EMAIL = re.compile(
+    r"(?<![A-Za-z0-9._%+/-])[A-Za-z0-9._%+-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9])"
+)
+_NO_MAILBOX = re.compile(r"(?:git|ssh)@|.*\.(?:png|jpe?g|gif|svg|webp)$", re.IGNORECASE)
+# Seven digits or more with little between them: the finder itself is slow on long text.
+_NUMBER = re.compile(r"[+(]{0,2}\d(?:[\s()./-]{0,3}\d){6,24}")
+_AROUND = 24
+
+
+def find_emails(text: str) -> Iterator[Span]:
+    """Yield every address; that of a repository or in the name of a picture is none."""
+    for match in _EMAIL.finditer(text):
+        if not _NO_MAILBOX.match(match.group()):
+            yield match.span()
+
+
+def find_phones(text: str, regions: Iterable[str]) -> Iterator[Span]:
+    """Yield every telephone number that is valid by its + code, or in one of the regions."""
+    stretches = list(_NUMBER.finditer(text))
+    if not stretches:
+        return
+    from phonenumbers import Leniency, PhoneNumberMatcher
+
+    for stretch in stretches:
+        start = max(0, stretch.start() - _AROUND)
+        window = text[start : stretch.end() + _AROUND]
+        for region in regions or ("ZZ",):
+            for match in PhoneNumberMatcher(window, region, Leniency.VALID):
+                yield start + match.start, start + match.end

@@ -1,0 +1,118 @@
+"""What is said of a person's health, sex, faith, politics or origin: by words of both languages.
+
+A word alone says little: 头疼 is said of a bug, and Cancer is a sign of the zodiac. It counts where
+somebody has, takes or is it: a person before it, a verb between them, and nothing that makes it
+the subject of a book, a film or a task. Only the clause that says it is found, not what stands
+beside it. All checks look at a bounded stretch before and after a word.
+"""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from agently_gumem.remember._lexicon import Lexicon, Term
+from agently_gumem.remember._person import (
+    APPLIED,
+    CLAIM,
+    FRAME,
+    HAS,
+    HAS_BEHIND,
+    IS,
+    MEDICAL,
+    PERSON,
+    TASK,
+    THING,
+    THINGS,
+)
+
+_END = re.compile(r"[。！？；\n]+|(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bSt)(?<!\bMrs)[.!?;]+(?=\s|$)")
+_BREAK = re.compile(
+    r"[，：\"“”{}()（）\[\]—–|]|[,:](?=\s|$)|\s-\s"
+    r"|\s(?:and|but|so|because|since|although|while)\s"
+    r"(?=(?:I|I['’]\w+|we|he|she|they|my|our|his|her|their|you|your|it)\b)",
+    re.IGNORECASE,
+)
+_BEFORE, _BEHIND = 90, 40
+
+
+class Statement(NamedTuple):
+    """A clause that says something special, and what it is about."""
+
+    start: int
+    end: int
+    category: str
+
+
+def statements(text: str, lexicon: Lexicon) -> Iterator[Statement]:
+    """Yield the clauses that say something special, each once for each category."""
+    terms = list(lexicon.terms(text))
+    if not terms:
+        return
+    ends = [m.start() for m in _END.finditer(text)]
+    groups: dict[int, list[Term]] = {}
+    for term in terms:
+        groups.setdefault(bisect_right(ends, term.start), []).append(term)
+    for place, group in groups.items():
+        start = ends[place - 1] if place else 0
+        end = ends[place] if place < len(ends) else len(text)
+        yield from _sentence(text, start, end, group)
+
+
+def _sentence(text: str, start: int, end: int, terms: list[Term]) -> Iterator[Statement]:
+    """Look at one sentence: what follows a statement in it, as in a list, counts as well."""
+    sentence = text[start:end]
+    person = PERSON.search(sentence) is not None
+    task = TASK.match(sentence) is not None
+    breaks = [m.span() for m in _BREAK.finditer(sentence)]
+    edges = [0, *(end for _, end in breaks)], [*(start for start, _ in breaks), len(sentence)]
+    clauses: dict[tuple[int, int], set[str]] = {}
+    said: set[str] = set()
+    for term in terms:
+        place = (term.start - start, term.end - start)
+        follows = term.category in said and term.strength in ("noun", "identity")
+        if _is_said(sentence, place, term, person, task) or (
+            follows and not THING.match(sentence, place[1])
+        ):
+            said.add(term.category)
+            clauses.setdefault(_clause(sentence, *edges, place), set()).add(term.category)
+    for (first, last), categories in clauses.items():
+        yield from (Statement(start + first, start + last, c) for c in sorted(categories))
+
+
+def _is_said(
+    sentence: str, place: tuple[int, int], term: Term, person: bool, task: bool
+) -> bool:
+    """Decide whether a word is said of a person."""
+    if term.strength == "given":
+        return True
+    before = sentence[max(0, place[0] - _BEFORE) : place[0]]
+    claimed = CLAIM.search(before) is not None
+    if (task or FRAME.search(sentence[max(0, place[0] - 300) : place[0]])) and not claimed:
+        return False
+    if THING.match(sentence, place[1]):
+        return False
+    if term.strength == "alone":
+        return person or term.category == "allergy" or APPLIED.search(before) is not None
+    if term.strength == "identity":
+        subject = IS.search(before)
+        return subject is not None and not (term.category == "origin" and subject.group("they"))
+    behind = sentence[place[1] : place[1] + _BEHIND]
+    has = HAS.search(before) is not None or HAS_BEHIND.match(behind) is not None
+    if term.strength == "weak":
+        around = sentence[max(0, place[0] - 200) : place[1] + 200]
+        return MEDICAL.search(around) is not None and not THINGS.search(around)
+    return has and (person or APPLIED.search(before) is not None)
+
+
+def _clause(
+    sentence: str, starts: list[int], ends: list[int], place: tuple[int, int]
+) -> tuple[int, int]:
+    """Return the clause around a word, without the space and the marks at its ends."""
+    first = starts[bisect_right(starts, place[0]) - 1]
+    last = ends[min(bisect_left(ends, place[1]), len(ends) - 1)]
+    while first < place[0] and not sentence[first].isalnum():
+        first += 1
+    while last > place[1] and sentence[last - 1].isspace():
+        last -= 1
+    return first, last
