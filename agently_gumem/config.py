@@ -30,6 +30,10 @@ class RecallConfig(Record):
     layers: tuple[Literal["summary", "fact", "turn"], ...] = ("summary", "fact", "turn")
     read_spaces: tuple[str, ...] = ()
     """Spaces of the same user that are read beside its own."""
+    access: tuple[str, ...] = ()
+    """Labels that this reader may see: what is kept under others is not recalled."""
+    archived: bool = False
+    """Whether archived Summaries are recalled as well."""
     as_of: Moment | None = None
     """Recall what held at that time."""
     now: Moment | None = None

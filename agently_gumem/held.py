@@ -4,9 +4,10 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
-from agently_gumem.remember.align import said
+from agently_gumem.remember.align import Mirror, Said, said
+from agently_gumem.remember.forgetting.scrub import Scrubbed
 
 # Says, in the session's own settings (which are saved with it), which memo is ours.
 MARK = "gumem_memo"
@@ -51,3 +52,55 @@ def measure(window: Sequence[Any], count_tokens: Callable[[str], int]) -> Measur
     shown = [said(message) for message in list(window)]
     sizes = [(len(one.text), count_tokens(one.text)) for one in shown]
     return Measured([one.role for one in shown], sizes)
+
+
+def is_clean(history: Sequence[Said], window: Sequence[Said], mirror: Mirror) -> bool:
+    """Tell whether all that Agently holds was looked through, or is said just now."""
+    seen = mirror.seen or []
+    rest = history[len(seen) :]
+    known = list(history[: len(seen)]) == seen and (not rest or mirror.arrived(len(seen), rest[0]))
+    return known and set(window) <= set(history)
+
+
+def of_window(
+    window: Sequence[Said], history: Sequence[Said], found: Scrubbed
+) -> Scrubbed:
+    """Say of a window what is known of the history that it shows (pure).
+
+    A window is the end of a history, with parts left out; what stands in no place of it, such as
+    the end of a message that was cut to a length, goes where a message that goes holds it.
+    """
+    gone: set[int] = set()
+    texts: dict[int, str] = {}
+    lost = [history[i].text for i in found.gone | found.texts.keys()]
+    end = len(history)
+    for i in range(len(window) - 1, -1, -1):
+        place = next((j for j in range(end - 1, -1, -1) if history[j] == window[i]), None)
+        if place is None:
+            if any(window[i].text and window[i].text in text for text in lost):
+                gone.add(i)
+            continue
+        end = place
+        if place in found.gone:
+            gone.add(i)
+        elif place in found.texts:
+            texts[i] = found.texts[place]
+    return Scrubbed(frozenset(gone), texts)
+
+
+def take_out(held: list[Any], found: Scrubbed) -> None:
+    """Change Agently's own list in place: what was forgotten goes, what was cut has its new text.
+
+    From the end, one by one: a turn that goes on may add to it meanwhile.
+    """
+    for i, text in found.texts.items():
+        held[i] = _with_text(held[i], text)
+    for i in sorted(found.gone, reverse=True):
+        del held[i]
+
+
+def _with_text(message: Any, text: str) -> Any:
+    """Copy a message of Agently, a dict or a record, with another text."""
+    if isinstance(message, dict):
+        return {**cast("dict[str, Any]", message), "content": text}
+    return message.model_copy(update={"content": text})

@@ -1,25 +1,33 @@
 """Recall, at its edge: a question and a user's scope -> a MemoryContext; no model is asked."""
 
 import contextlib
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+import functools
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from agently_gumem.blas import one_thread
 from agently_gumem.config import RecallConfig
+from agently_gumem.errors import HookError
+from agently_gumem.hooks import Round, Whose
 from agently_gumem.recall.compose import compose
 from agently_gumem.recall.frame import neutralise
 from agently_gumem.recall.index import Stored, UserIndex
 from agently_gumem.recall.memo import render_memo
 from agently_gumem.recall.question import Question, read_question
-from agently_gumem.recall.rank import rank
-from agently_gumem.records import Fact, MemoryContext, Message, Summary, now
-from agently_gumem.remember.align import Said, said
+from agently_gumem.recall.rank import Hit, rank
+from agently_gumem.records import Fact, MemoryContext, Message, Summary, Topic, now, shown_to
+from agently_gumem.remember import hooking
+from agently_gumem.remember.align import said
+from agently_gumem.remember.form import form_of, stored_form
 from agently_gumem.remember.journal import IMPORTED_MEMO
 from agently_gumem.scope import WAITING, Scope
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -52,25 +60,94 @@ async def recall(scope: Scope, beside: Sequence[Scope], asked: Asked) -> MemoryC
     (vector,) = await scope.embed_each([question.bare])
     if vector is None:  # the words of the question still find something
         vector = np.zeros(scope.index.dimension, np.float32)
-    return await scope.services.worker.thread(_guarded, scope, beside, asked, question, vector)
+
+    def ranked() -> _Ranked:
+        return _rank(scope, beside, asked, question, vector)
+
+    hook = hooking.begin(scope, "recall.before_compose", functools.partial(_clean, scope))
+    if hook is None:
+        return await _guarded(scope, beside, lambda: _compose(scope, beside, asked, ranked()))
+    found, items = await _guarded(scope, beside, lambda: _offered(scope, beside, ranked()))
+    # Nothing was found: a question need not wait for what nobody can change.
+    chosen = await _hooked(scope, hook, asked, found, items) if items else found
+    if scope.paused:
+        return MemoryContext(query=asked.text)
+    return await _guarded(scope, beside, lambda: _compose(scope, beside, asked, chosen))
+
+
+def _offered(
+    scope: Scope, beside: Sequence[Scope], ranked: "_Ranked"
+) -> "tuple[_Ranked, list[dict[str, Any]]]":
+    """Give beside what was found what hooks are told of it."""
+    index = _together(scope, beside)
+    items = [
+        {"layer": h.layer, "id": h.id, "text": record.content, "score": h.score}
+        for h in ranked.hits
+        if isinstance(record := index.get(h.id), Summary | Fact | Message)
+    ]
+    return ranked, items
+
+
+def _clean(scope: Scope, changed: Mapping[str, Any]) -> dict[str, Any]:
+    """Take out of what a hook made of the items what is not for memory; ids stay as they are."""
+    items: Sequence[Mapping[str, Any]] = changed["items"]
+    told = [{**item, "text": hooking.selected_value(scope, item["text"])} for item in items]
+    return {"items": [item for item in told if item["text"].strip()]}
+
+
+async def _hooked(
+    scope: Scope, hook: Round, asked: Asked, ranked: "_Ranked", items: Sequence[dict[str, Any]]
+) -> "_Ranked":
+    """Ask hooks which of the hits are shown, in which order and words; on a stop it is none."""
+    query = await scope.services.worker.thread(hooking.selected_value, scope, asked.text)
+    whose = Whose(scope.user_id, scope.space, asked.session_id or "")
+    try:
+        data = await hook.change({"query": query, "items": list(items)}, whose)
+    except HookError:
+        data = None
+    if data is None:
+        return replace(ranked, hits=(), recent=())
+    hits = {hit.id: hit for hit in ranked.hits}
+    told = {item["id"]: item["text"] for item in items}
+    return replace(
+        ranked,
+        hits=[hits[item["id"]] for item in data["items"]],
+        words={i["id"]: i["text"] for i in data["items"] if i["text"] != told[i["id"]]},
+    )
 
 
 def _speakers(scope: Scope, beside: Sequence[Scope]) -> frozenset[str]:
     return frozenset(name for held in (scope, *beside) for name in held.index.speakers)
 
 
-def _guarded(
-    scope: Scope, beside: Sequence[Scope], asked: Asked, question: Question, vector: Any
-) -> MemoryContext:
-    with contextlib.ExitStack() as guards, one_thread():
-        for held in sorted({scope, *beside}, key=lambda s: s.space):
-            guards.enter_context(held.guard)
-        return _compose(scope, beside, asked, question, vector)
+async def _guarded(scope: Scope, beside: Sequence[Scope], work: Callable[[], R]) -> R:
+    """Run what reads the indexes in the pool; none of them changes meanwhile."""
+
+    def guarded() -> R:
+        with contextlib.ExitStack() as guards, one_thread():
+            for held in sorted({scope, *beside}, key=lambda s: s.space):
+                guards.enter_context(held.guard)
+            return work()
+
+    return await scope.services.worker.thread(guarded)
 
 
-def _compose(
+@dataclass(frozen=True)
+class _Ranked:
+    """What a question recalls, before it is composed."""
+
+    hits: Sequence[Hit]
+    recent: Sequence[Message]
+    moment: datetime
+    past: bool = False
+    """The question asks for what held before."""
+    words: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Id -> what a hook made of the text."""
+
+
+def _rank(
     scope: Scope, beside: Sequence[Scope], asked: Asked, question: Question, vector: Any
-) -> MemoryContext:
+) -> _Ranked:
     index = _together(scope, beside)
     moment = asked.config.now or now()
     hidden = in_window(scope, asked)
@@ -83,17 +160,38 @@ def _compose(
         hidden=hidden,
         now=moment,
     )
+    return _Ranked(hits, _recent(scope, asked, hidden, moment), moment, past=question.asks_past)
+
+
+def _compose(scope: Scope, beside: Sequence[Scope], asked: Asked, ranked: _Ranked) -> MemoryContext:
+    index = _together(scope, beside)
     return compose(
-        index,
-        hits,
+        _Reworded(index, ranked.words) if ranked.words else index,
+        ranked.hits,
         memo_text=memo_text(scope, asked.config.memo_tokens),
         query=asked.text,
         config=asked.config,
         count_tokens=scope.services.count_tokens,
         prompts=scope.services.prompts,
-        now=moment,
-        recent=_recent(scope, asked, hidden),
+        now=ranked.moment,
+        recent=ranked.recent,
+        past=ranked.past,
     )
+
+
+class _Reworded(UserIndex):
+    """An index in which some records say what a hook made of them; it is only read."""
+
+    def __init__(self, index: UserIndex, texts: Mapping[str, str]) -> None:
+        self.__dict__.update(vars(index))
+        self._texts = texts
+
+    def get(self, record_id: str) -> Stored | None:
+        """Return the record of that id in its words for this recall."""
+        record, text = super().get(record_id), self._texts.get(record_id)
+        if text is None or record is None or isinstance(record, Topic):
+            return record
+        return record.model_copy(update={"content": text})
 
 
 def memo_text(scope: Scope, budget: int) -> str:
@@ -102,7 +200,9 @@ def memo_text(scope: Scope, budget: int) -> str:
     value: Mapping[str, Any] = scope.memo.value if scope.memo else {}
     text = render_memo(scope.services.schema.fitting(value), count, budget)
     imported = [
-        neutralise(m.content) for m in scope.index.events(IMPORTED_MEMO) if m.status in WAITING
+        neutralise(m.content)
+        for m in scope.index.events(IMPORTED_MEMO)
+        if m.status in WAITING and shown_to(m, ())
     ]
     lines = [text] if text else []
     for line in imported:
@@ -116,19 +216,21 @@ def in_window(scope: Scope, asked: Asked) -> frozenset[str]:
     if not asked.window or asked.session_id is None:
         return frozenset()
     shown = {said(message) for message in asked.window}
-    shown |= {Said(s.role, scope.services.select(s.text).text) for s in shown}
-    return frozenset(
-        m.id for m in scope.messages_of(asked.session_id) if Said(m.role, m.content) in shown
-    )
+    form = form_of(scope)
+    selected = {form.form(s) for s in shown}
+    shown |= selected | {form.changed(s) for s in selected}
+    return frozenset(m.id for m in scope.messages_of(asked.session_id) if stored_form(m) in shown)
 
 
-def _recent(scope: Scope, asked: Asked, hidden: Collection[str]) -> list[Message]:
+def _recent(scope: Scope, asked: Asked, hidden: Collection[str], moment: datetime) -> list[Message]:
     if asked.session_id is None or not asked.config.message_recent_limit:
         return []
     newest = (
         m
         for m in reversed(list(scope.index.messages.values()))
-        if m.session_id == asked.session_id and m.id not in hidden
+        if m.session_id == asked.session_id
+        and m.id not in hidden
+        and shown_to(m, asked.config.access, moment)
     )
     return list(islice(newest, asked.config.message_recent_limit))[::-1]
 

@@ -27,7 +27,8 @@ from agently_gumem.model import Model
 from agently_gumem.privacy import PrivacyPolicy
 from agently_gumem.prompts import Prompts
 from agently_gumem.recall.index import UserIndex, text_of
-from agently_gumem.records import MemoState, Message, now
+from agently_gumem.records import MemoState, Message, Tomb, now
+from agently_gumem.records.refused import Let, Refusal, ids_of, let_in, memo_without
 from agently_gumem.rows import Kept, flag_row, from_row, to_row
 from agently_gumem.store import Row, ScopedStore, Store
 from agently_gumem.worker import Worker
@@ -67,6 +68,10 @@ class Selected(Protocol):
     def lifetime(self) -> timedelta | None:
         """How long what was kept may be kept; None: as long as the rest."""
         ...
+
+
+class Outdated(Exception):  # noqa: N818  # not an error: it is decided anew
+    """What was to be written was decided before something was forgotten."""
 
 
 @dataclass
@@ -179,6 +184,10 @@ class Scope:
         self.passed_over: set[str] = set()
         self.tombs: dict[str, dict[str, Any]] = {}
         """Keyed hash of a record's id -> what is known of its forgetting: never a text."""
+        self.gone: frozenset[str] = frozenset()
+        """Keyed hashes by which what was forgotten is known in a restored history."""
+        self.generation = 0
+        """Rises when something is forgotten, here or in another process."""
         self.summarized: dict[str, frozenset[str]] = {}
         """Topic -> the Facts that it had when its Summary was last asked for."""
         self.left_out: frozenset[str] = frozenset()
@@ -218,10 +227,21 @@ class Scope:
             revision = await thread(self.rows.revision) if shared else {}
             if self._revision is None or revision != self._revision:
                 rows = await thread(self.rows.load)
-                await thread(self._take, rows)
+                left = await thread(self._take, rows)
                 self._revision = revision
+                await self._put_right(left)
                 await self._embed_bare()
         return self
+
+    async def _put_right(self, left: Let) -> None:
+        """Delete what was written by who did not know yet that it was forgotten."""
+        thread = self.services.worker.thread
+        if left.unwanted:
+            await thread(self.rows.forget, ids_of(left.unwanted))
+            if self.memo is not None and self.memo.schema_digest == "":
+                await thread(self.rows.write, [to_row(self.memo, None)], dirty=True)
+        if left.emptied:
+            await thread(self.rows.write, [to_row(m, None) for m in left.emptied], dirty=True)
 
     def next_sequence(self) -> int:
         """Give the next place in the order of the user's messages."""
@@ -248,21 +268,81 @@ class Scope:
         """Tell whether a record was forgotten: then it does not come in again."""
         return bool(self.tombs) and self.tomb(record_id) in self.tombs
 
-    async def write(self, records: Sequence[Kept | MemoState], flags: Sequence[Row] = ()) -> None:
-        """Write records in one call, then bring the index up to them.
+    async def write(
+        self,
+        records: Sequence[Kept | MemoState],
+        flags: Sequence[Row] = (),
+        *,
+        seen: int | None = None,
+        dirty: bool = False,
+    ) -> None:
+        """Write records in one call, then bring the index up to them; what was forgotten stays out.
+
+        Args:
+            records: Of any layers.
+            flags: Rows that only say something.
+            seen: The `generation` that they rest on; None where they rest on no record.
+            dirty: Text of records that are there is replaced on purpose.
 
         Raises:
+            Outdated: Something was forgotten since; nothing was written.
             StoreError: Nothing was written.
         """
         async with self._order:
+            if seen is not None and seen != self.generation:
+                raise Outdated
+            records = self._allowed(records)
             pairs = list(zip(records, await self._vectors(records), strict=True))
             rows = [to_row(r, v) for r, v in pairs]
-            await self.services.worker.thread(self.rows.write, [*rows, *flags])
+            thread = self.services.worker.thread
+            await thread(self.rows.write, [*rows, *flags], dirty=dirty)
             kept = [(r, v) for r, v in pairs if not isinstance(r, MemoState)]
             self._put(kept)
             for record in records:
                 if isinstance(record, MemoState):
                     self.memo = record
+        if seen is not None and self.services.store.shared:
+            # What another process forgot meanwhile was not known: it is taken out again now.
+            await self.ready()
+
+    async def bury(self, tombs: Mapping[str, Tomb]) -> None:
+        """Write the marks of what is forgotten, by their ids; from now on it is refused."""
+        flags = [flag_row("forgotten", i, **tomb.document()) for i, tomb in tombs.items()]
+        async with self._order:
+            await self.services.worker.thread(self.rows.write, flags)
+            self.tombs |= {i: tomb.document() for i, tomb in tombs.items()}
+            self._know_tombs()
+
+    async def unbury(self, ids: Sequence[str]) -> None:
+        """Take marks out again: what they refused may come in."""
+        async with self._order:
+            pairs = [("forgotten", i) for i in ids]
+            await self.services.worker.thread(self.rows.forget, pairs)
+            self.tombs = {i: tomb for i, tomb in self.tombs.items() if i not in ids}
+            self._know_tombs()
+
+    async def forget(self, pairs: Sequence[tuple[str, str]]) -> None:
+        """Delete records by layer and id, with what their rows told."""
+        ids = [record_id for _, record_id in pairs]
+        async with self._order:
+            await self.services.worker.thread(self.rows.forget, pairs)
+            with self.guard:
+                self.index.drop(ids)
+            for record_id in ids:
+                self._bare.pop(record_id, None)
+
+    async def clear(self) -> None:
+        """Delete all of the user but the marks of what was forgotten, and whether it is paused."""
+        async with self._order:
+            thread = self.services.worker.thread
+            await thread(self.rows.forget_all)
+            if self.paused:
+                await thread(self.rows.write, [flag_row("state", "state", paused=True)])
+            self.marks.clear()
+            self.summarized.clear()
+            self.services.hooks.sent.forget((self.user_id, self.space))
+            self._revision = None
+        await self.ready()
 
     async def write_flags(self, flags: Sequence[Row]) -> None:
         """Write rows that only say something."""
@@ -380,13 +460,13 @@ class Scope:
                 out[place] = vector
         return out
 
-    def _take(self, rows: list[Row]) -> None:
-        """Build the index anew from the rows of one load."""
+    def _take(self, rows: list[Row]) -> Let:
+        """Build the index anew from the rows of one load; give what must not be there."""
         index = UserIndex(self.services.embedder.dimension)
         memo: MemoState | None = None
         pairs: list[Pair] = []
         self.paused = False
-        self.tombs = {}
+        before, self.tombs = self.tombs, {}
         for row in rows:
             try:
                 record = from_row(row)
@@ -399,7 +479,12 @@ class Scope:
                 pairs.append((record, row.vector if _is_vector(row.vector) else None))
             else:
                 self._take_flag(row)
-        pairs = [p for p in pairs if not self.refuses(p[0].id)]
+        if self.tombs.keys() != before.keys():
+            self._know_tombs()
+        let, pairs = self._let_in(pairs)
+        if memo is not None and let.unwanted:
+            lost = {record.id for record in let.unwanted}
+            memo = memo_without(memo, lambda i: i in lost or self.refuses(i))
         pairs, self.left_out = _within(pairs, self.services.limits.index_records)
         pairs.sort(key=lambda p: p[0].sequence if isinstance(p[0], Message) else 0)
         index.put([r for r, _ in pairs], [v for _, v in pairs])
@@ -409,6 +494,46 @@ class Scope:
             self.memo, self.index = memo, index
         self._bare = _without_vector(pairs)
         self.leftover = frozenset(m.id for m in self.waiting())
+        return let
+
+    def _know_tombs(self) -> None:
+        """Bring up what is derived from the marks of what was forgotten."""
+        self.gone = frozenset(skip for t in self.tombs.values() for skip in t.get("skips", ()))
+        self.generation += 1
+
+    def said_id(self, role: str, text: str) -> str:
+        """Return the keyed hash by which a message is known whose text was changed since."""
+        return self.services.ids.of("said", self.key, role, text)
+
+    def cut_tomb(self, message_id: str) -> dict[str, Any] | None:
+        """Return the mark of a message that lost text, where it did."""
+        return self.tombs.get(self.tomb(f"cut {message_id}")) if self.tombs else None
+
+    def _uncut(self, message: Message) -> str:
+        tomb = self.cut_tomb(message.id)
+        if tomb is None or self.said_id(message.role, message.content) not in tomb["was"]:
+            return ""
+        return str(tomb["said"])
+
+    def _let_in(self, pairs: list[Pair]) -> tuple[Let, list[Pair]]:
+        """Keep out of a load what was forgotten."""
+        if not self.tombs:
+            return Let(), pairs
+        let = let_in([record for record, _ in pairs], Refusal(self.refuses, self._uncut))
+        vectors = {record.id: vector for record, vector in pairs}
+        emptied = {m.id for m in let.emptied}
+        return let, [(r, None if r.id in emptied else vectors[r.id]) for r in let.records]
+
+    def _allowed(self, records: Sequence[Kept | MemoState]) -> list[Kept | MemoState]:
+        """Keep out of a write what was forgotten, whoever still knew it."""
+        if not self.tombs:
+            return list(records)
+        plain = [r for r in records if not isinstance(r, MemoState)]
+        let = let_in(plain, Refusal(self.refuses, self._uncut))
+        memos = [r for r in records if isinstance(r, MemoState)]
+        # A copy of before the cut is left out: what is stored is newer.
+        emptied = {m.id for m in let.emptied}
+        return [*(r for r in let.records if r.id not in emptied), *memos]
 
     def _take_flag(self, row: Row) -> None:
         if row.layer == "state":

@@ -11,13 +11,16 @@ from agently_gumem.errors import ConfigError
 from agently_gumem.govern.correcting import Correcting
 from agently_gumem.govern.explaining import Explaining
 from agently_gumem.govern.forgetting import Forgetting
+from agently_gumem.govern.lifecycle import Governing
 from agently_gumem.govern.moving import Moving
+from agently_gumem.govern.reporting import Reporting
 from agently_gumem.query import Asked, recall
 from agently_gumem.records import (
     Action,
     Fact,
     Kind,
     MemoryContext,
+    MemoryStatus,
     Message,
     Record,
     Status,
@@ -40,7 +43,7 @@ ConfigLike = RecallConfig | Mapping[str, Any] | None
 R = TypeVar("R", bound=Record)
 
 
-class UserMemory(Forgetting, Correcting, Explaining, Moving):
+class UserMemory(Forgetting, Correcting, Explaining, Governing, Reporting, Moving):
     """The memory of one user in one space; made by `GUMem.user`.
 
     Every method that waits has an `async_` twin with the same parameters.
@@ -175,12 +178,14 @@ class UserMemory(Forgetting, Correcting, Explaining, Moving):
         role: str | None = None,
         status: str | None = None,
         event_type: str | None = None,
+        anchor: str | None = None,
         since: datetime | None = None,
         limit: int | None = None,
         access: Iterable[str] = (),
     ) -> list[Message]:
         """List messages, oldest first; the newest `limit` of those that match.
 
+        `anchor` is the id of a business object, such as an order, that they are about.
         What is kept under a label is listed only where `access` names it.
 
         Raises:
@@ -199,6 +204,7 @@ class UserMemory(Forgetting, Correcting, Explaining, Moving):
                 and role in (None, m.role)
                 and status in (None, m.status)
                 and event_type in (None, m.event_type)
+                and (anchor is None or _anchored(m, anchor))
                 and (since is None or (m.timestamp is not None and m.timestamp >= aware(since)))
             ]
         return found[-limit:] if limit else found
@@ -211,6 +217,7 @@ class UserMemory(Forgetting, Correcting, Explaining, Moving):
         subject: str | None = None,
         label: str | None = None,
         session_id: str | None = None,
+        anchor: str | None = None,
         validity: str | None = "active",
         access: Iterable[str] = (),
     ) -> list[Fact]:
@@ -236,20 +243,30 @@ class UserMemory(Forgetting, Correcting, Explaining, Moving):
                 and (subject is None or fold(subject) == fold(f.subject))
                 and (label is None or label in f.labels)
                 and (session_id is None or session_id in f.session_ids)
+                and (anchor is None or _anchored(f, anchor))
                 and validity in (None, f.validity)
             ]
         return sorted(found, key=lambda f: f.created_at)
 
     async def _summaries(
-        self, *, topic: str | None = None, validity: str | None = "active"
+        self,
+        *,
+        topic: str | None = None,
+        anchor: str | None = None,
+        validity: str | None = "active",
+        memory_status: str | None = None,
     ) -> list[Summary]:
         """List Summaries, oldest first; `validity=None` lists retired ones as well.
 
+        Without `memory_status` all but the deleted ones are listed.
+
         Raises:
-            ConfigError: There is no such `validity`.
+            ConfigError: There is no such `validity` or `memory_status`.
             StoreError: The store can't be read.
         """
         _one_of(validity, Validity, "validity")
+        _one_of(memory_status, MemoryStatus, "memory_status")
+        wanted = {memory_status} if memory_status else {*get_args(MemoryStatus)} - {"deleted"}
         if switched_off():
             return []
         async with self._use() as scope:
@@ -257,7 +274,9 @@ class UserMemory(Forgetting, Correcting, Explaining, Moving):
                 s
                 for s in scope.index.summaries.values()
                 if (topic is None or fold(topic) == fold(s.topic))
+                and (anchor is None or _anchored(s, anchor))
                 and validity in (None, s.validity)
+                and s.memory_status in wanted
             ]
         return sorted(found, key=lambda s: s.created_at)
 
@@ -379,6 +398,11 @@ def _listed(kind: type[R], given: object, what: str) -> list[R]:
             f"them, not {type(given).__name__}"
         )
     return [as_record(kind, one, what) for one in cast("Iterable[Any]", given)]
+
+
+def _anchored(record: Message | Fact | Summary, anchor: str) -> bool:
+    """Tell whether a record is about the business object of this id."""
+    return fold(anchor) in map(fold, record.anchors.values())
 
 
 def _one_of(value: str | None, allowed: Any, what: str) -> None:

@@ -59,7 +59,9 @@ def _forms(text: str) -> Iterator[tuple[str, bytes]]:
     yield "utf-16-le", text.encode("utf-16-le")
     yield "utf-16-be", text.encode("utf-16-be")
     escaped = json.dumps(text)[1:-1]
-    upper = "\\u".join(p[:4].upper() + p[4:] if n else p for n, p in enumerate(escaped.split("\\u")))
+    upper = "\\u".join(
+        p[:4].upper() + p[4:] if n else p for n, p in enumerate(escaped.split("\\u"))
+    )
     for form in {escaped, upper} - {text}:
         yield "json", form.encode()
     raw = text.encode()
@@ -80,9 +82,13 @@ class _Vectors:
     windows: NDArray[np.uint64]
 
     @classmethod
-    def of(cls, vectors: Sequence[NDArray[np.float32]], dtype: "np.dtype[np.floating]") -> "_Vectors":
+    def of(
+        cls, vectors: Sequence[NDArray[np.float32]], dtype: "np.dtype[np.floating]"
+    ) -> "_Vectors":
         raw = [np.asarray(v).astype(dtype).tobytes() for v in vectors]
-        parts = [np.frombuffer(r[i : i + len(r[i:]) // 8 * 8], np.uint64) for r in raw for i in range(8)]
+        parts = [
+            np.frombuffer(r[i : i + len(r[i:]) // 8 * 8], np.uint64) for r in raw for i in range(8)
+        ]
         windows = np.unique(np.concatenate(parts)) if parts else np.zeros(0, np.uint64)
         # A run of one byte, such as zeros, stands everywhere.
         plain = [w for w in windows.tolist() if len(set(w.to_bytes(8, "little"))) == 1]

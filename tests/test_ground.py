@@ -5,7 +5,8 @@ from datetime import datetime, timezone
 import pytest
 
 from agently_gumem.records import Message
-from agently_gumem.remember.ground import ground_fact, ground_time, holds
+from agently_gumem.remember.ground import ground_fact, holds
+from agently_gumem.remember.timing import ground_time
 
 NOW = datetime(2026, 5, 6, 10, tzinfo=timezone.utc)  # a Wednesday
 

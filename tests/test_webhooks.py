@@ -11,20 +11,24 @@ from datetime import datetime, timedelta, timezone
 from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import chromadb
 import pytest
+from e2e import agent_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agently_gumem.errors import ConfigError, HookError
+from agently_gumem import GUMem, Manual
+from agently_gumem.errors import ConfigError, HookError, StoreError
 from agently_gumem.hooks import Delivery, Hooks, Whose, verify_signature
 from agently_gumem.hooks.deliveries import Deliveries
 from agently_gumem.hooks.webhooks import LONGEST_ANSWER, Webhook, signature
+from agently_gumem.testing import ScriptedModel
 from agently_gumem.worker import Worker
 
 ALICE = Whose("alice", "default", "monday")
 FACT = {"id": "fact-1", "content": "User takes size 42", "kind": "fact", "topic": "shoes"}
 FACT |= {"labels": [], "entities": [], "confidence": 1.0, "source_message_ids": ["msg-1"]}
-SECRET = "a secret of the application"
+SECRET = " ".join(["a", "secret", "of", "the", "application"])
 
 
 class Receiver:
@@ -52,9 +56,11 @@ class Receiver:
 
     @property
     def url(self):
+        """Where it listens."""
         return f"http://127.0.0.1:{self.server.server_port}/hook"
 
     def serve(self, handler):
+        """Keep one request and answer it."""
         body = handler.rfile.read(int(handler.headers["content-length"]))
         self.requests.append((handler.path, dict(handler.headers.items()), body))
         answer = self.answers[min(len(self.requests), len(self.answers)) - 1]
@@ -75,6 +81,7 @@ class Receiver:
             handler.close_connection = True
 
     def close(self):
+        """Let go of what waits, and close the port."""
         self.hold.set()
         self.server.shutdown()
         self.server.server_close()
@@ -105,6 +112,8 @@ class Bench:
         )
 
     def change(self, data=FACT, point="fact.before_add", whose=ALICE, clean=lambda value: value):
+        """Ask for changes of one record."""
+
         async def ask():
             began = self.hooks.round(
                 point, lambda what, error: self.noted.append((what, error)), clean
@@ -114,11 +123,13 @@ class Bench:
         return self.worker.run(ask)
 
     def reasons(self):
+        """Why hooks failed, as it was emitted."""
         return [payload["reason"] for payload in self.told]
 
 
 @contextmanager
 def opened():
+    """Open a registry and close it."""
     bench = Bench()
     try:
         yield bench
@@ -129,6 +140,7 @@ def opened():
 
 @pytest.fixture
 def bench():
+    """Give a registry."""
     with opened() as bench:
         yield bench
 
@@ -392,7 +404,7 @@ def test_the_policy_says_what_a_failure_does(bench, receive, policy):
     """As if it were not there, without the record, or not at all."""
     bench.hooks.add("fact.before_add", receive((404, {}, b"")).url, name="bad", on_failure=policy)
     if policy == "stop":
-        with pytest.raises(HookError, match="hook bad at fact.before_add: status 404"):
+        with pytest.raises(HookError, match=r"hook bad at fact\.before_add: status 404"):
             bench.change()
     else:
         assert bench.change() == (FACT if policy == "continue" else None)
@@ -404,8 +416,8 @@ def test_secrets_stay_secret(bench, receive, caplog):
     caplog.set_level(logging.DEBUG)
     receiver = receive({}, (404, {}, b""))
     url = receiver.url.replace("http://", "http://me:pass-word@") + "?token=query-token"
-    headers = {"X-Api-Key": "header-key"}
-    bench.hooks.add("fact.before_add", url, secret="signing-secret", headers=headers)
+    headers, signs = {"X-Api-Key": "header-key"}, "signing-secret"
+    bench.hooks.add("fact.before_add", url, secret=signs, headers=headers)
     bench.change()
     bench.change()
     path, sent, _ = receiver.requests[0]
@@ -491,7 +503,7 @@ def test_no_delivery_is_lost_or_counted_twice(steps):
         elif step == "save":
             rest = held.unsaved(whose)
             assert bool(rest) == (sent > saved)
-            row, saved = (rest[0].model_dump(mode="json"), sent) if rest else (row, saved)
+            row, saved = (rest[0].model_dump_json(), sent) if rest else (row, saved)
             held.saved(whose, rest)
         elif row is not None:
             held, sent = (Deliveries(), saved) if step == "restart" else (held, sent)
@@ -514,6 +526,62 @@ def test_what_is_sent_while_it_is_saved_is_saved_next():
     held.forget(whose)
     assert held.of(whose) == []
     assert isinstance(writing[0], Delivery)
+
+
+def test_a_row_that_is_none_is_a_store_error():
+    """What something else wrote is told as what it is."""
+    for row in ("", "[]", "{}", '{"hook": 1}'):
+        with pytest.raises(StoreError):
+            Deliveries().load(("alice", "default"), row)
+
+
+def test_a_webhook_in_a_turn_of_agently(receive):
+    """Messages and recalls go to the receiver; what was sent is stored beside what was said."""
+    receiver = receive(
+        lambda got: (
+            {"data": {"content": got["data"]["content"].replace("Bob", "a friend")}}
+            if got["resource"] == "message"
+            else {"data": {"items": got["data"]["items"][:1]}}
+        )
+    )
+    client = chromadb.EphemeralClient()
+    with ScriptedModel("fine") as model, GUMem(client=client, namespace="hooked") as gumem:
+        gumem.hooks.add("message.before_add", receiver.url, name="mask", secret=SECRET)
+        gumem.hooks.add("recall.before_compose", receiver.url, name="first")
+        agent = agent_of(model)
+        memory = gumem.attach(agent, user_id="alice", when=Manual())
+        agent.activate_session(session_id="monday")
+        agent.input("Bob likes green tea.").start()
+        agent.input("What does Bob like, green tea or black tea?").start()
+        assert [m.content for m in memory.user.messages()] == [
+            "a friend likes green tea.",
+            "fine",
+            "What does a friend like, green tea or black tea?",
+            "fine",
+        ]
+        context = memory.user.query("Who likes green tea?")
+        assert len(context.items) == 1
+        assert "a friend" in context.items[0].text
+        resources = [json.loads(body)["resource"] for _, _, body in receiver.requests]
+        # No question of a turn waited for it: all that was found stands in the window.
+        assert resources == ["message"] * 4 + ["recall"]
+        assert sent_rows(client) == {"mask": (4, receiver.url)}
+        memory.user.add_messages({"content": "Nor I."})
+        told = {d.hook: (d.count, d.url) for d in gumem.hooks.deliveries("alice")}
+        # What a recall sent is stored with the next write.
+        assert told == {"mask": (5, receiver.url), "first": (1, receiver.url)} == sent_rows(client)
+
+
+def sent_rows(client):
+    """Read from the store how often each webhook was sent something, and where."""
+    found = {}
+    for collection in client.list_collections():
+        rows = collection.get()
+        for fields, document in zip(rows["metadatas"], rows["documents"], strict=True):
+            if (fields or {}).get("layer") == "sent":
+                row = json.loads(document)
+                found[row["hook"]] = (row["count"], row["url"])
+    return found
 
 
 def test_many_requests_at_once(bench, receive):

@@ -34,6 +34,7 @@ __all__ = [
 _TO = re.compile(r"\s*(?:-|–|—|~|to|until|till|through|到|至)\s*", re.IGNORECASE)
 _BESIDE = re.compile(r"[\s,(（的是]*")
 _BEFORE = re.compile(r"\b(?:by|until|till|before|no later than|due)\s+(?:the\s+|on\s+)?$", re.I)
+_SINCE = re.compile(r"\bsince\s+$", re.I)
 _AFTER = re.compile(r"\b(?:since|from|after|starting|as of)\s+(?:the\s+)?$|[自从]\s*$", re.I)
 _CN_BEFORE = re.compile("(?:之|以)?前(?!往|台|端|面)|截止|到期|为止")
 _CN_AFTER = re.compile("(?:之|以)后|以?来(?!的?时)|起")
@@ -95,7 +96,7 @@ def mentions(text: str, moment: datetime | None) -> list[Mention]:
     if moment is not None:
         found += _relative(text, moment)
     joined: list[Mention] = []
-    for mention in _longest(found):
+    for mention in (_since(m, text, moment) for m in _longest(found)):
         one = _joined(joined[-1], mention, text) if joined else None
         if one is None:
             joined.append(mention)
@@ -127,6 +128,14 @@ def settled(text: str, moment: datetime | None, *, ahead: bool = False) -> Settl
     if _AFTER.search(before[-20:]) or _CN_AFTER.match(after):
         return Settled(widest[0], None)
     return Settled(widest[0], widest[0])
+
+
+def _since(mention: Mention, text: str, moment: datetime | None) -> Mention:
+    """Take what lies ahead out of a date behind "since"."""
+    if moment is None or not _SINCE.search(text[max(0, mention.start - 8) : mention.start]):
+        return mention
+    past = tuple(s for s in mention.readings if s[0] <= moment.date())
+    return mention._replace(readings=past)
 
 
 def _relative(text: str, moment: datetime) -> Iterator[Mention]:

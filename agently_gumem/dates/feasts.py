@@ -3,7 +3,6 @@
 import re
 from datetime import date, timedelta
 from functools import lru_cache
-from typing import cast
 
 from dateutil.easter import easter
 from dateutil.relativedelta import TH, relativedelta
@@ -62,10 +61,8 @@ def _group(place: int) -> str:
     return "|".join(f"(?P<f{i}>{words[place]})" for i, words in named if words[place])
 
 
-FEAST = re.compile(rf"\b(?:(?P<step>last|this|next)|{_AT})\s+(?:{_group(0)})\b{_NO_NOUN}")
-FEAST_CN = re.compile(
-    rf"(?<!每)(?<!每年)(?:(?P<step>去年|今年|明年)的?|(?<!每))(?:{_group(1)}){_NO_NOUN_CN}"
-)
+FEAST = rf"\b(?:(?P<step>last|this|next)|{_AT})\s+(?:{_group(0)})\b{_NO_NOUN}"
+FEAST_CN = rf"(?<!每)(?<!每年)(?:(?P<step>去年|今年|明年)的?|(?<!每))(?:{_group(1)}){_NO_NOUN_CN}"
 
 
 def feast(match: re.Match[str], today: date) -> list[Span]:
@@ -106,8 +103,8 @@ def _chinese(name: str, year: int) -> date:
     from borax.calendars.lunardate import LunarDate, TermUtils
 
     if name == "Tomb-Sweeping Day":
-        return cast("date", TermUtils.nth_term_day(year, TermUtils.name2index("清明")))
+        return TermUtils.nth_term_day(year, TermUtils.name2index("清明"))
     if name == "Chinese New Year's Eve":
         return _chinese("Chinese New Year", year) - timedelta(days=1)
     month, day = _LUNAR[name]
-    return cast("date", LunarDate(year, month, day).to_solar_date())
+    return LunarDate(year, month, day).to_solar_date()

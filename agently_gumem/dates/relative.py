@@ -177,6 +177,13 @@ def _year(match: re.Match[str], _at: datetime) -> list[Span]:
     return [span(int(match.group(1)))]
 
 
+def _date_of_year(match: re.Match[str], at: datetime) -> list[Span]:
+    """Read "2nd of April last year"."""
+    parts = match.groupdict()
+    year = at.year + _STEPS[parts["step"]]
+    return [span(year, month_number(parts["m"]), small(parts["d"] or parts["e"]))]
+
+
 def _day_of_month(match: re.Match[str], at: datetime) -> list[Span]:
     return occurrences(Day(day=int(match.group(1))), at)
 
@@ -191,8 +198,7 @@ RELATIVE: tuple[tuple[re.Pattern[str], Reader], ...] = tuple(
     (re.compile(pattern), reader)
     for pattern, reader in (
         (
-            "|".join(sorted(_OFFSETS, key=len, reverse=True)).replace("后天", "后天(?![气性])")
-            .replace("前天", "前天(?!气)"),
+            f"(?:{'|'.join(sorted(_OFFSETS, key=len, reverse=True))})(?!(?<=[前后]天)[气性])",
             _offset,
         ),
         (
@@ -204,9 +210,13 @@ RELATIVE: tuple[tuple[re.Pattern[str], Reader], ...] = tuple(
             rf"|\ba week (?:from|on)\s+(?P<from>{DAY_NAME[1:-1]})\b",
             _weekday_of,
         ),
-        (rf"\b({_STEP}|on the|at the)\s+(weekend|week|month|quarter|year)\b", _unit),
+        (rf"\b({_STEP})\s+(weekend|week|month|quarter|year)\b", _unit),
+        (r"\b(on the|at the)\s+(weekend)\b", _unit),
         (r"\bweek (after next|before last)\b", _after_next),
-        (f"(?<![每隔])(?:({_CN_STEP}))?{_CN_WEEK}([一二三四五六日天末])?(?![个种次份])", _chinese_week),
+        (
+            f"(?<![每隔])(?:({_CN_STEP}))?{_CN_WEEK}([一二三四五六日天末])?(?![个种次份])",
+            _chinese_week,
+        ),
         (
             f"(?:({_CN_STEP})个?)?(?<![\\d一二三四五六七八九十])月(?![亮球饼经光薪租])"
             f"(?:份?(上旬|中旬|下旬|[初底末])|{N}[日号])?",
@@ -225,15 +235,25 @@ RELATIVE: tuple[tuple[re.Pattern[str], Reader], ...] = tuple(
         ),
         (f"(?P<month>{N[1:-1]})月份?(?P<edge>上旬|中旬|下旬|[初底末])", _named_edge),
         (f"({_CN_STEP})个?季度", _chinese_quarter),
-        (rf"\b(?P<way>in)\s+{_AMOUNT}\s+(?:of\s+)?{_EN_UNIT}\b(?!['’]?\s+time\s+\w+ing)", _distance),
-        (rf"\bin\s+(?P<way>)(?P<n>a)\s(?P<unit>fortnight)\b", _distance),
+        (rf"\b(?P<way>in)\s+{_AMOUNT}\s+(?:of\s+)?{_EN_UNIT}\b", _distance),
         (rf"\b{_AMOUNT}\s(?:of\s)?{_EN_UNIT}\s(?P<way>ago|later|from now)\b", _distance),
         (f"{_AMOUNT}{_CN_UNIT}(?:以|之)?(?P<way>后|前)(?!台)", _distance),
+        (f"再过{_AMOUNT}{_CN_UNIT}(?P<way>)", _distance),
+        (
+            rf"\b(?:(?P<d>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?)?(?P<m>{_NAMES})"
+            r"(?:\s+(?P<e>\d{1,2})(?:st|nd|rd|th)?)?,?\s+(?P<step>last|this|next) year\b",
+            _date_of_year,
+        ),
         (
             r"\b(?:in|since|until|till|by|before|after|from|during|of)\s+((?:19|20)\d\d)\b"
             r"(?![-/.:]\d|\s+\w*(?:yuan|dollars?|euros?|people|meters?|km|steps))",
             _year,
         ),
-        (rf"\b(?:on|by|until|before|after|from) the (\d{{1,2}})(?:st|nd|rd|th)\b{_THEN}", _day_of_month),
+        (
+            rf"\b(?:on|by|until|before|after|from) the (\d{{1,2}})(?:st|nd|rd|th)\b{_THEN}",
+            _day_of_month,
+        ),
+        (FEAST, _feast),
+        (FEAST_CN, _feast),
     )
-) + ((FEAST, _feast), (FEAST_CN, _feast))  # fmt: skip
+)

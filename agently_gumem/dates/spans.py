@@ -61,8 +61,11 @@ def edge(whole: Span, part: str) -> list[Span]:
     """Give what the start, the middle or the end of a month, a year or a week can mean."""
     first, last = whole
     if (last - first).days < 7:
-        return [(first, first + timedelta(days=1)), one(first)] if part == "start" else (
-            [(last - timedelta(days=1), last), one(last)] if part == "end" else [])
+        return (
+            [(first, first + timedelta(days=1)), one(first)]
+            if part == "start"
+            else ([(last - timedelta(days=1), last), one(last)] if part == "end" else [])
+        )
     if (last - first).days > 31:
         months = {"start": (0, 0), "middle": (5, 6), "end": (11, 11)}[part]
         begin = first + relativedelta(months=months[0])

@@ -28,10 +28,22 @@ MONTH = (
 )
 _TH = "(?:st|nd|rd|th)?"
 # Behind a number these make it the name of a place or a thing, or a length of time: 3号楼, 三日游.
-_NO_DAY = "(?:号(?![楼线院门房座厅馆桌机店位床柜室车站口厂井仓台码选令员称召])|日(?![本元游内间均常程语料三]))"
+_NO_DAY = (
+    "(?:号(?![楼线院门房座厅馆桌机店位床柜室车站口厂井仓台码选令员称召])"
+    "|日(?![本元游内间均常程语料三]))"
+)
 _WRITTEN: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?<![\d-])((?:19|20)\d\d)[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)"), "ymd"),
     (re.compile(r"(?<![\d-])((?:19|20)\d\d)[-/](0[1-9]|1[0-2])(?![\d-])"), "ym"),
+    # Day first or month first: read only where the other one is no month.
+    (
+        re.compile(r"(?<![\d/.-])(1[3-9]|2\d|3[01])[/.](0?[1-9]|1[0-2])[/.]((?:19|20)\d\d)(?!\d)"),
+        "dmy",
+    ),
+    (
+        re.compile(r"(?<![\d/.-])(0?[1-9]|1[0-2])[/.](1[3-9]|2\d|3[01])[/.]((?:19|20)\d\d)(?!\d)"),
+        "mdy",
+    ),
     (re.compile(f"{_Y}年(?:{N}月(?:{N}[日号])?)?"), "ymd"),
     (re.compile(f"{N}月(?:{N}[日号])?"), "md"),
     (re.compile(f"{N}{_NO_DAY}"), "d"),
@@ -45,8 +57,7 @@ _WRITTEN: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 # "sun" and "sat" are words; the other short forms are days.
 DAY_NAME = (
-    "(mon(?:day)?|tue(?:s(?:day)?)?|wed(?:nesday)?|thu(?:rs(?:day)?)?|fri(?:day)?|"
-    "saturday|sunday)"
+    "(mon(?:day)?|tue(?:s(?:day)?)?|wed(?:nesday)?|thu(?:rs(?:day)?)?|fri(?:day)?|saturday|sunday)"
 )
 
 

@@ -18,7 +18,7 @@ def take_up(collection: Any, batch: int) -> None:
     what the index holds, all but the last row. Deletions of ids that are not there are such
     changes: they change nothing, and the last row says nothing.
     """
-    told: dict[str, Any] = collection.configuration
+    told: dict[str, Any] = collection.configuration_json
     hnsw: dict[str, Any] | None = told.get("hnsw")
     wanted = int(hnsw["sync_threshold"]) if hnsw else _THRESHOLD
     for start in range(0, wanted, batch):

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from os import PathLike
 from typing import Any
@@ -47,7 +48,7 @@ def evaluate(
         GUMem(model_settings=model_settings, templates=templates) as gumem,
         ThreadPoolExecutor(jobs) as pool,
     ):
-        yield from pool.map(lambda d: _run(gumem, d), dialogues)
+        yield from pool.map(partial(_run, gumem), dialogues)
 
 
 def _run(gumem: GUMem, dialogue: Dialogue) -> Result:
@@ -82,7 +83,5 @@ def _record(prefix: str, said: Said) -> dict[str, Any]:
 
 def _judged(user: UserMemory, dialogue: Dialogue) -> Scores:
     numbers = {f"{dialogue.id}-{said.number}": said.number for said in dialogue.said}
-    got = [
-        (fact, frozenset(numbers[i] for i in fact.source_message_ids)) for fact in user.facts()
-    ]
+    got = [(fact, frozenset(numbers[i] for i in fact.source_message_ids)) for fact in user.facts()]
     return judge(dialogue, got, user.memo)

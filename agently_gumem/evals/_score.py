@@ -133,11 +133,16 @@ def _dated(label: Label, fact: Fact) -> bool:
     start = fact.time_range.start if fact.time_range else None
     if start is not None:
         return start.date().isoformat().startswith(label.date)
-    return any(_iso(day).startswith(label.date) for _, day in written(fact.content))
+    wanted = [int(part) for part in label.date.split("-")]
+    return any(_same_day(wanted, day) for _, day in written(fact.content))
 
 
-def _iso(day: Sequence[int | None]) -> str:
-    return "-".join(f"{part:02}" for part in day if part is not None)
+def _same_day(wanted: Sequence[int], day: Sequence[int | None]) -> bool:
+    """Compare a date with a written one, which may leave out its year but nothing else of it."""
+    return all(
+        part == own or (part is None and place == 0)
+        for place, (own, part) in enumerate(zip(wanted, day, strict=False))
+    )
 
 
 def _says_a_date(fact: Fact, dialogue: Dialogue) -> bool:

@@ -52,7 +52,7 @@ def _facts_of(view: View, record: Stored) -> list[Fact]:
 
 
 def _evidence(view: View, record: Stored) -> list[dict[str, Any]]:
-    """Read the evidence of a Summary: each entry with the record that it names, where it is held."""
+    """Read the evidence of a Summary: each entry with the record that it names."""
     if not isinstance(record, Summary):
         return []
     told = [{**entry, "record": view.get(str(entry.get("id", "")))} for entry in record.evidence]
@@ -63,7 +63,11 @@ def explained_memo(view: View, memo: MemoState | None, key: str | None) -> dict[
     """Collect what stands behind one key of the memo, or behind all; None where there is none."""
     if memo is None or (key is not None and key not in memo.value):
         return None
-    keys = {k: view.facts(memo.facts.get(k, ())) for k in memo.value if key in (None, k)}
+    keys = {
+        k: view.facts(memo.facts.get(k, ()))
+        for k in memo.value
+        if key in (None, k) and view.shows_all(memo.facts.get(k, ()))
+    }
     facts = list({f.id: f for found in keys.values() for f in found}.values())
     cited = {i for f in facts for i in f.source_message_ids}
     own = {f.id for f in facts}

@@ -148,5 +148,5 @@ def _entry(layer: str, record: Fact | Summary | Topic, change: Change) -> Histor
 def _in_order(entries: Iterable[HistoryEntry]) -> list[HistoryEntry]:
     """Sort by time; what has none keeps its place at the front."""
     listed = list(entries)
-    dated = sorted((e for e in listed if e.at is not None), key=lambda e: e.at or datetime.min)
-    return [*(e for e in listed if e.at is None), *dated]
+    dated = [(e.at, place) for place, e in enumerate(listed) if e.at is not None]
+    return [*(e for e in listed if e.at is None), *(listed[place] for _, place in sorted(dated))]

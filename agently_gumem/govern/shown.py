@@ -1,13 +1,12 @@
 """What a reader is shown: records with access labels only where one of the labels is named."""
 
-from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from agently_gumem.errors import ConfigError
 from agently_gumem.recall.index import Stored, UserIndex
-from agently_gumem.records import Fact, Message, Summary
+from agently_gumem.records import Fact, Message, Summary, now, shown_to
 
 S = TypeVar("S", bound=Stored)
 
@@ -39,11 +38,16 @@ class View:
     def shows(self, record: Stored) -> bool:
         """Tell whether the reader is shown a record; a Summary only with all that it tells."""
         if isinstance(record, Message | Fact):
-            return not record.access or not self.access.isdisjoint(record.access)
+            return shown_to(record, self.access)
         if isinstance(record, Summary):
-            facts = (self.index.facts.get(fact_id) for fact_id in record.source_facts)
-            return all(self.shows(fact) for fact in facts if fact is not None)
+            held = record.expires_at is None or record.expires_at > now()
+            return held and self.shows_all(record.source_facts)
         return True
+
+    def shows_all(self, fact_ids: Iterable[str]) -> bool:
+        """Tell whether none of these Facts is kept from the reader."""
+        facts = (self.index.facts.get(fact_id) for fact_id in fact_ids)
+        return all(self.shows(fact) for fact in facts if fact is not None)
 
     def get(self, record_id: str) -> Stored | None:
         """Return a record that the reader is shown, or None."""
@@ -64,11 +68,3 @@ class View:
         """Return the Facts of these ids that the reader is shown."""
         held = (self.index.facts.get(fact_id) for fact_id in dict.fromkeys(ids))
         return [f for f in held if f is not None and self.shows(f)]
-
-    def withheld(self, records: Iterable[Stored]) -> dict[str, int]:
-        """Count by label what the reader is not shown."""
-        counts: Counter[str] = Counter()
-        for record in records:
-            if isinstance(record, Message | Fact) and not self.shows(record):
-                counts.update(record.access)
-        return dict(counts)

@@ -1,11 +1,13 @@
 """What was sent to which webhook, about which user, and when: counts, never what was sent."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
+from pydantic import ValidationError
+
+from agently_gumem.errors import StoreError
 from agently_gumem.records import Moment, Record
 
 # So many users are held whose counts are stored already; they are loaded again with the user.
@@ -82,9 +84,18 @@ class Deliveries:
                     rest = max(0, held.told.count - one.count)
                     lines[one.key] = replace(held, unsaved=min(held.unsaved, rest))
 
-    def load(self, whose: tuple[str, str], document: Mapping[str, Any]) -> None:
-        """Take in a stored row; what this process has not stored yet is counted on top."""
-        stored = Delivery.model_validate(dict(document))
+    def load(self, whose: tuple[str, str], document: str) -> None:
+        """Take in a stored row; what this process has not stored yet is counted on top.
+
+        Raises:
+            StoreError: The row can't be read.
+        """
+        try:
+            stored = Delivery.model_validate_json(document)
+        except ValidationError as error:
+            raise StoreError(
+                f"a row of what was sent can't be read: {error.error_count()}"
+            ) from None
         with self._lock:
             lines = self._users.setdefault(whose, {})
             held = lines.get(stored.key)

@@ -67,6 +67,7 @@ def compose(
     prompts: Prompts,
     now: datetime,
     recent: Sequence[Message] = (),
+    past: bool = False,
 ) -> MemoryContext:
     """Compose what one question's prompt gets.
 
@@ -80,14 +81,16 @@ def compose(
         prompts: Has the template `context`.
         now: The moment of the question: what ended before is said to be past.
         recent: The session's newest messages that are no longer in the window.
+        past: The question asks for what held before.
     """
     records = _records(index, hits)
     sample = " ".join([memo_text, *(record.content for record in records.values())])
     layout = _Layout(prompts, count_tokens, is_chinese(sample), config.max_tokens)
     memo = _fitting_memo(layout, memo_text)
-    writer = Writer(index, layout.chinese, now)
+    past = past or config.as_of is not None
+    writer = Writer(index, layout.chinese, now, past=past)
     known = [hit for hit in hits if hit.id in records]
-    tellers = _tellers(known, records)
+    tellers = _tellers(known, records, past=past)
 
     def write(hit: Hit) -> _Shown:
         return _Shown(hit, records[hit.id], writer.line(records[hit.id]))
@@ -121,11 +124,12 @@ def _records(index: UserIndex, hits: Sequence[Hit]) -> dict[str, Summary | Fact 
 
 
 def _tellers(
-    hits: Sequence[Hit], records: Mapping[str, Summary | Fact | Message]
+    hits: Sequence[Hit], records: Mapping[str, Summary | Fact | Message], *, past: bool
 ) -> dict[str, set[str]]:
     """Find, by id, which hits stand for which: a Summary for its Facts, a Fact for its turns.
 
-    Both only where they hold the specifics of the other.
+    Both only where they hold the specifics of the other. The line of a Fact that no longer holds
+    tells its successor as well.
     """
     tellers: dict[str, set[str]] = {}
     for hit in hits:
@@ -133,6 +137,8 @@ def _tellers(
         for told_id in _rests_on(record):
             if told_id in records and _tells(record, records[told_id]):
                 tellers.setdefault(told_id, set()).add(hit.id)
+        if past and isinstance(record, Fact) and record.superseded_by in records:
+            tellers.setdefault(record.superseded_by, set()).add(hit.id)
     return tellers
 
 
@@ -187,14 +193,24 @@ def _fitting(
             continue
         one = write(hit)
         cost = layout.count_tokens(f"- {one.line}\n")
-        if cost <= left and not said.says(one.record.content):
+        told_text = _said(one)
+        if cost <= left and not said.says(told_text):
             chosen.append(one)
-            said.add(one.record.content)
+            said.add(told_text)
             taken.add(hit.id)
             left -= cost
     while chosen and not layout.fits(memo, chosen):
         chosen.pop()
     return chosen
+
+
+def _said(one: _Shown) -> str:
+    """Return what counts as said: of a Fact that no longer holds the line, dates and all.
+
+    A value that came back has the same words as the one that was given up.
+    """
+    over = isinstance(one.record, Fact) and one.record.validity == "deprecated"
+    return one.line if over else one.record.content
 
 
 def _item(one: _Shown) -> ContextItem:

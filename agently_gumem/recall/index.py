@@ -48,6 +48,14 @@ def text_of(record: Stored) -> str:
     return record.content
 
 
+def searched(record: Stored) -> str:
+    """Return the text whose words find a record: with the ids of the objects that it is about."""
+    if isinstance(record, Topic) or not record.anchors:
+        return text_of(record)
+    named = (f"{name} {value}" for name, value in record.anchors.items())
+    return "\n".join([record.content, *named])
+
+
 def _days(record: Stored) -> tuple[int, int]:
     """Return the first and last day that a record is of, as ordinals; -1 where it has none."""
     if isinstance(record, Message):
@@ -169,7 +177,7 @@ class UserIndex:
         if row is None:
             row = self._new_row(record.id)
         else:
-            self._unlink(self._layers[kind][record.id], row, keep=text_of(record))
+            self._unlink(self._layers[kind][record.id], row, keep=searched(record))
         if vector is not None:
             self._set_vector(row, vector)
         self._layers[kind][record.id] = record
@@ -225,8 +233,9 @@ class UserIndex:
         if kind == FACT or record.id in self._citing:
             self._citations = None
         if row not in self._postings:
-            self._postings.add(row, text)
-            self._text_bytes += 2 * len(text) + _RECORD_BYTES
+            found_by = searched(record)
+            self._postings.add(row, found_by)
+            self._text_bytes += 2 * len(found_by) + _RECORD_BYTES
         session, sequence, topic, who = -1, 0, -1, -1
         if isinstance(record, Message):
             session, sequence = self.code(record.session_id), record.sequence
@@ -259,7 +268,7 @@ class UserIndex:
 
     def _unlink(self, record: Stored, row: int, keep: str | None = None) -> None:
         """Undo `_link`; words that stay the same (`keep`) are left where they are."""
-        text = text_of(record)
+        text = searched(record)
         if record.id in self._citing or isinstance(record, Fact):
             self._citations = None
         if isinstance(record, Message):
@@ -352,6 +361,14 @@ class UserIndex:
     def supersedes(self, fact_id: str) -> bool:
         """Tell whether another Fact points to this one as its successor."""
         return fact_id in self._replaced
+
+    def replaced_by(self, fact_id: str) -> list[Fact]:
+        """Return the Facts that point to this one as their successor."""
+        return [self._facts[i] for i in self._replaced.get(fact_id, ()) if i in self._facts]
+
+    def replaced(self) -> list[Fact]:
+        """Return all Facts that point to a successor."""
+        return [self._facts[i] for ids in self._replaced.values() for i in ids]
 
     def record_at(self, row: int) -> Stored:
         """Return the record of a row in use."""

@@ -1,7 +1,8 @@
 """Values that no longer hold: which texts say one again, and how a text is told without it."""
 
+import functools
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from agently_gumem.recall.index import UserIndex
@@ -10,35 +11,48 @@ from agently_gumem.text import CJK, words
 
 MOST = 0.6  # of the words that a superseded Fact alone says: a turn with them says it again
 _NAME = re.compile(r"(?<!^)(?<![.?!:]\s)\b[A-Z][\w'’-]+")
-# Where a sentence about a change names what was before. A slot ends at the next mark.
+# Where a sentence about a change names what was before; a slot ends at the next mark.
 _SLOT = "(?P<old>[^,;.!?，；。！？、()（）]{1,60}?)"
-_END = r"(?=\s*(?:[,;.!?，；。！？、()（）]|$))"
+_CJK_SLOT = "(?P<old>[^,;.!?，；。！？、()（）]{1,20}?)"
+_END = r"\s*(?:[,;.!?，；。！？、()（）]|$)"
+_ON = "搬|换|改|变|调|升|降|转|涨|减|提|增|移|推|延|跳|到|至|迁"
+_SURE = (
+    rf"\bfrom {_SLOT}(?= (?:to|into|over to|back to)\b)",
+    rf"[从由自]{_CJK_SLOT}(?={_ON})",
+)
+_MAYBE = (
+    rf"\bnot {_SLOT}(?=,? but\b)",
+    rf"(?:[,;(—-]|\band)\s*not {_SLOT}(?={_END})",
+    rf"\b(?:no longer|instead of|rather than|in place of|replac(?:es|ed|ing)|previously|formerly|"
+    rf"originally|earlier|used to|was|were) {_SLOT}(?= (?:and|but)\b|{_END})",
+    rf"\b(?:away from|out of|up from|down from|changed from|left|quit|gave up) {_SLOT}"
+    rf"(?= (?:and|but|for|to)\b|{_END})",
+    rf"{_SLOT}\s*(?:->|=>|→)",
+    rf"(?:不再|不是|而不是|而非|并非|取代了?|代替了?|替代了?|离开了?|放弃了?|原来的?是?|原先的?是?|之前的?是?|以前的?是?"
+    rf"|此前的?是?|曾经?){_CJK_SLOT}(?=而是|了?{_END})",
+    rf"不{_CJK_SLOT}(?=了{_END})",
+    r"(?P<old>\d[\d.,:]*[^\W\d]{0,2}?|(?:周|星期|礼拜)[一二三四五六日天])(?=(?:改|换|变|调整|升级)(?:成|为|到|至))",
+)
 _SLOTS = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        rf"\bfrom {_SLOT}(?= (?:to|into|over to|back to)\b)",
-        rf"\bnot {_SLOT}(?=,? but\b)",
-        rf"\b(?:not|no longer|instead of|rather than|in place of|replac(?:es|ed|ing)|previously|"
-        rf"formerly|originally|earlier|before that|used to|was|were|no more)(?: to)? {_SLOT}"
-        rf"(?= (?:and|but|any ?more)\b|{_END[3:]}",
-        rf"\b(?:away from|out of|up from|down from|changed from|left|quit|gave up) {_SLOT}"
-        rf"(?= (?:and|but|for|to|in|on|at)\b|{_END[3:]}",
-        rf"(?:^|(?<=\s)|(?<=:)){_SLOT}\s*(?:->|=>|→)",
-        r"(?:[从由自])(?P<old>[^，。；！？、,;.!?]{1,20}?)(?=搬|换|改|变|调|升|降|转|涨|减|提|增|移|推|延|跳|到|至|迁)",
-        r"(?:不再|不是|而不是|而非|并非|取代了?|代替了?|替代了?|离开了?|放弃了?|告别了?|原来的?是?|原先的?是?|之前的?是?|以前的?是?"
-        r"|此前的?是?|曾经?|不)(?P<old>[^，。；！？、,;.!?]{1,20}?)(?=而是|了?(?:[，。；！？、,;.!?（(]|$)|，)",
-        r"[把将](?P<old>[^，。；！？、,;.!?]{1,20}?)(?=换|改|变|调|升级|更换|更改)",
-        r"(?:(?<=[，。；：])|(?<=用户)|^)(?P<old>[^，。；！？、,;.!?]{1,20}?)(?=(?:改|换|变|调整|升级|更改|更换)(?:成|为|到|作))",
-    )
+    [(re.compile(pattern, re.IGNORECASE), True) for pattern in _SURE]
+    + [(re.compile(pattern, re.IGNORECASE), False) for pattern in _MAYBE]
 )
 # What is left of the words around an old value once it is gone.
 _TIDY = (
-    (re.compile(r"\s*[,(（]?\s*\b(?:not|instead of|rather than)\s*…\s*[)）]?(?!,? but)", re.I), ""),
-    (re.compile(r"\bnot …,? but ", re.I), ""),
-    (re.compile(r"\bfrom … (?=(?:to|into|over to|back to)\b)", re.I), ""),
+    (re.compile(r"\bnot …,? but ", re.IGNORECASE), ""),
+    (re.compile(r"\s*[,;(—-]?\s*\b(?:not|instead of|rather than) …\)?", re.IGNORECASE), ""),
+    (re.compile(r"\bfrom … (?=(?:to|into|over to|back to)\b)", re.IGNORECASE), ""),
     (re.compile(r"[，,]?(?:而不是|而非)…"), ""),
-    (re.compile(r"[从由自]…(?=搬|换|改|变|调|升|降|转|涨|减|提|增|移|推|延|跳|到|至|迁)"), ""),
-    (re.compile(r"不是…[，,]?(?:而)?是"), "是"),
+    (re.compile(rf"[从由自]…(?={_ON})"), ""),
+    (re.compile(r"不是…[，,]?而?是"), "是"),
+    (re.compile(r"[，,]不是…(?=[。！!]?$)"), ""),
+    (re.compile(r"不再?…了?[，,]"), ""),
+)
+
+
+# What leads to an old value says nothing of the new one.
+_LEADS = frozenset(
+    {"longer", "left", "quit", "gave", "replac", "use", "previous", "former", "不再"}
 )
 
 
@@ -76,11 +90,12 @@ def terms_of(text: str) -> frozenset[str]:
 
 def old_values(index: UserIndex) -> list[OldValue]:
     """List what superseded Facts alone say."""
-    found = (_old_value(fact.content, now.content) for fact, now in _superseded(index))
+    found = (old_value(fact.content, now.content) for fact, now in _superseded(index))
     return [value for value in found if value is not None]
 
 
-def _old_value(before: str, after: str) -> OldValue | None:
+def old_value(before: str, after: str) -> OldValue | None:
+    """Say what a Fact says and its successor does not; None where that is nothing."""
     old, new = terms_of(before), terms_of(after)
     left = old - new
     if not left:
@@ -121,31 +136,55 @@ def before(index: UserIndex, fact: Fact) -> list[Fact]:
     return list(chain.values())
 
 
-def without(text: str, olds: Iterable[str], kept: str = "") -> str:
-    """Tell a text of a change without what was before: "moved from … to Oslo" as "moved to Oslo".
+def without(text: str, olds: Sequence[str]) -> str:
+    """Tell a text of a change without what was before: "moved from A to B" as "moved to B".
 
     Args:
         text: A Fact, a Summary or a line of the memo.
         olds: What was said before.
-        kept: What holds at present: none of its words is an old value.
+
+    Returns:
+        The text as it is where it names no old value as one, or says nothing else.
     """
-    gone = {t for old in olds for t in _pieces(old)} - set(_pieces(kept))
-    if not gone:
+    gone = frozenset(term for old in olds for term in terms_of(old))
+    letters = frozenset("".join(olds))
+    told = text
+    for slot, sure in _SLOTS:
+        # "from Berlin to Rome" that was said before is no change.
+        frame = {m["old"] for old in olds for m in slot.finditer(old)}
+        told = slot.sub(functools.partial(_masked, frame, gone, letters, sure), told)
+    if told == text:
         return text
-    for slot in _SLOTS:
-        text = slot.sub(lambda m: _masked(m, gone), text)
-    if "…" in text:
-        for pattern, instead in _TIDY:
-            text = pattern.sub(instead, text)
-    return text.strip()
+    for pattern, instead in _TIDY:
+        told = pattern.sub(instead, told)
+    return told.strip() if _says_more(told, olds) else text
 
 
-def _masked(match: "re.Match[str]", gone: Collection[str]) -> str:
-    whole, old = match.group(), match["old"]
-    return whole.replace(old, "…", 1) if gone.intersection(_pieces(old)) else whole
+def _masked(
+    frame: Collection[str],
+    gone: frozenset[str],
+    letters: frozenset[str],
+    sure: bool,
+    match: "re.Match[str]",
+) -> str:
+    old = match["old"]
+    if old in frame or not _held(old, gone, letters, sure):
+        return match[0]
+    start = match.start("old") - match.start()
+    return match[0][:start] + "…" + match[0][start + len(old) :]
 
 
-def _pieces(text: str) -> frozenset[str]:
-    """Split a text into terms; of Chinese the pairs that no border of a sentence can lose."""
-    terms = terms_of(text)
-    return frozenset(t for t in terms if not (len(t) == 1 and CJK.match(t)))
+def _held(slot: str, gone: frozenset[str], letters: frozenset[str], sure: bool) -> bool:
+    """Tell whether what stands in a slot was said before: all of it, or where sure some of it."""
+    terms = terms_of(slot)
+    if sure:
+        return not terms.isdisjoint(gone)
+    return bool(terms) and all(
+        term in gone or (CJK.match(term) is not None and letters.issuperset(term)) for term in terms
+    )
+
+
+def _says_more(text: str, olds: Sequence[str]) -> bool:
+    """Tell whether a text says more than what all of the old ones said as well."""
+    first, *others = map(terms_of, olds)
+    return not terms_of(text) <= first.intersection(*others) | _LEADS

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from datetime import datetime
 
-from agently_gumem.dates import Span, normal
+from agently_gumem.dates import Span
 
 _TENSE = r"\b(?:was|were|wasn['’]?t|weren['’]?t|did|didn['’]?t|had|hadn['’]?t|used)\b"
 _WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b"
@@ -80,15 +80,14 @@ def asks_past(text: str, days: Iterable[Span], now: datetime) -> bool:
     """Tell whether a question asks for what held before, in either language.
 
     Args:
-        text: The question.
+        text: The question, in the form that `dates.normal` gives.
         days: The days that it names.
         now: The moment of the question.
     """
-    plain = normal(text)
     return (
-        _in_english(plain)
-        or _in_chinese(plain)
-        or (_of_days_gone(days, now) and _tells_of_then(plain))
+        _in_english(text)
+        or _in_chinese(text)
+        or (_of_days_gone(days, now) and _tells_of_then(text))
     )
 
 
@@ -110,8 +109,8 @@ def _in_chinese(text: str) -> bool:
 def _is_past(text: str, place: int) -> bool:
     """Tell 以前 and 之前 that mean the past from those that set a term: 吃饭之前, 周五之前."""
     clause = re.split("[，。！？、；,.!?;]", text[:place])[-1]
-    if year := re.search(r"(?:19|20)\d\d年?$", clause):
-        return not text[place + 2 :].startswith("要") and year is not None
+    if re.search(r"(?:19|20)\d\d年?$", clause):
+        return not text[place + 2 :].startswith("要")
     return not _BEFORE_TERM.search(clause) or _CHANGED.search(clause) is not None
 
 
@@ -126,7 +125,8 @@ def _tells_of_then(text: str) -> bool:
 
 
 _MARKS = re.compile(
-    r"\b(?:previously|formerly|originally|initially|used to)\b|以前|之前|从前|曾经|当初|原先|早先|先前",
+    r"\b(?:previously|formerly|originally|initially|used to)\b"
+    r"|以前|之前|从前|曾经|当初|原先|早先|先前",
     re.IGNORECASE,
 )
 

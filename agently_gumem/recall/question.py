@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from agently_gumem.dates import MONTHS, WEEKDAYS, Span, days_in, normal
+from agently_gumem.recall.past import asks_past, without_marks
 from agently_gumem.text import CJK, STOP_WORDS, fold, words
 
 _ASKS_WHEN = re.compile(
@@ -67,6 +68,8 @@ class Question:
     """It asks for a time."""
     asks_latest: bool = False
     """It asks for what is newest."""
+    asks_past: bool = False
+    """It asks for what held before: what was superseded since is shown, with its dates."""
     days: frozenset[Span] = frozenset()
     """The days that it names."""
 
@@ -92,16 +95,21 @@ def read_question(
             bare = shorter
     if common is not None:
         bare = _without_common(bare, common)
+    plain = normal(text[:_NEAR])
+    days = days_in(plain, now)
+    past = asks_past(plain, days, now)
+    if past:
+        bare = without_marks(bare)
     if not words(bare):  # the name was the question
         bare = text
-    plain = normal(text[:_NEAR])
     return Question(
         text,
         bare,
         frozenset(named),
         asks_when=_ASKS_WHEN.search(plain) is not None,
         asks_latest=_ASKS_LATEST.search(plain) is not None,
-        days=days_in(plain, now),
+        asks_past=past,
+        days=days,
     )
 
 

@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 
 from agently_gumem.config import RecallConfig
 from agently_gumem.recall.index import FACT, SUMMARY, TURN, Stored, UserIndex
+from agently_gumem.recall.outdated import before
 from agently_gumem.recall.question import Question
 from agently_gumem.recall.signals import Signals, gather
 from agently_gumem.recall.spread import spread
 from agently_gumem.recall.validity import Sight
+from agently_gumem.records import Summary
 from agently_gumem.text import words
 
 HitLayer = Literal["summary", "fact", "turn"]
@@ -30,6 +32,8 @@ FLOOR = 0.2
 BEST_SHARE = 0.35
 ALONE_FLOOR = 0.33
 ALONE_BEST = 0.4
+# Earlier values of one Fact that a question about the past brings along.
+MOST_BEFORE = 5
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,7 @@ def rank(
     if not len(index) or not words(question.text, stop=False):
         return []
     signals = gather(index, question, vector, session_id=session_id, topics=config.topic_top_k)
-    sight = Sight(index, config, hidden, now)
+    sight = Sight(index, config, hidden, now, past=question.asks_past)
     floor = FLOOR if config.floor is None else config.floor
     hits: list[Hit] = []
     for layer, kind, limit in _layers(config):
@@ -77,7 +81,37 @@ def rank(
         hits += _best(index, signals, sight, layer, rows, limit)
     if max((hit.parts["evidence"] for hit in hits), default=0.0) < floor:
         return []
-    return spread(sorted(hits, key=lambda hit: -hit.score), _session_in(index))
+    hits, last = _apart(index, sorted(hits, key=lambda hit: -hit.score))
+    ranked = [*spread(hits, _session_in(index)), *last]
+    return _with_before(index, ranked, sight) if question.asks_past else ranked
+
+
+def _apart(index: UserIndex, hits: list[Hit]) -> tuple[list[Hit], list[Hit]]:
+    """Set the deprioritized apart: they come last, and not at all where another hit is better."""
+    low = [hit for hit in hits if _deprioritized(index.get(hit.id))]
+    if not low:
+        return hits, low
+    rest = [hit for hit in hits if hit not in low]
+    best = max((hit.score for hit in rest), default=-np.inf)
+    return rest, [hit for hit in low if hit.score > best]
+
+
+def _deprioritized(record: Stored | None) -> bool:
+    return isinstance(record, Summary) and record.memory_status == "deprioritized"
+
+
+def _with_before(index: UserIndex, hits: list[Hit], sight: Sight) -> list[Hit]:
+    """Put behind each Fact those that it took the place of: a question may name the new value."""
+    found = {hit.id for hit in hits}
+    out: list[Hit] = []
+    for hit in hits:
+        out.append(hit)
+        fact = index.facts.get(hit.id)
+        chain = before(index, fact)[:MOST_BEFORE] if fact is not None else []
+        fresh = [f for f in chain if f.id not in found and sight.shows(f)]
+        found.update(f.id for f in fresh)
+        out += [Hit("fact", f.id, hit.score, hit.parts, sight.sources(f)) for f in fresh]
+    return out
 
 
 def _session_in(index: UserIndex) -> Callable[[str], str | None]:
@@ -123,7 +157,10 @@ def _best(
 ) -> list[Hit]:
     """Take the best of some rows of a layer that may be shown."""
     chosen: list[tuple[int, Stored]] = []
-    for row in rows[np.argsort(-signals.total[rows], kind="stable")].tolist():
+    total = signals.total[rows]
+    if layer == "summary":  # a few: what their owner set weighs before the choice
+        total = total * np.array([sight.weight(index.record_at(row)) for row in rows.tolist()])
+    for row in rows[np.argsort(-total, kind="stable")].tolist():
         if len(chosen) >= limit:
             break
         record = index.record_at(row)

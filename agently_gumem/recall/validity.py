@@ -1,42 +1,49 @@
-"""What may be shown: validity, time, the window, filters, and old values in raw turns."""
+"""What may be shown: validity, time, access, the window, filters, and old values in raw turns."""
 
 from collections.abc import Collection
 from datetime import datetime
 from functools import cached_property
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agently_gumem.config import RecallConfig
 from agently_gumem.recall.index import TURN, Stored, UserIndex
-from agently_gumem.records import Fact, Message, Summary
-from agently_gumem.text import words
+from agently_gumem.recall.outdated import OldValue, old_values, terms_of
+from agently_gumem.records import Fact, Message, Summary, shown_to
 
-DEPRIORITIZED = 0.5  # what a deprioritized Summary keeps of its weight
-UNSURE = 0.2  # of its weight, a Fact of no confidence at all loses so much
-MOST = 0.6  # of the words that a superseded Fact alone says: a turn with them says it again
+UNSURE = 0.2  # of its weight, a Fact or Summary of no confidence at all loses so much
 
 
 class Sight:
     """Tells of each record whether this recall may show it."""
 
     def __init__(
-        self, index: UserIndex, config: RecallConfig, hidden: Collection[str], now: datetime
+        self,
+        index: UserIndex,
+        config: RecallConfig,
+        hidden: Collection[str],
+        now: datetime,
+        *,
+        past: bool = False,
     ) -> None:
         self._index = index
         self._config = config
         self._hidden = frozenset(hidden)
         self._now = now
+        self._past = past and config.as_of is None
         self._labels = frozenset(config.labels)
 
     def shows(self, record: Stored) -> bool:
         """Tell whether a record may be shown; a Topic is never shown."""
         if isinstance(record, Message):
-            return self._turn(record)
+            return self._may_see(record) and self._turn(record)
         if isinstance(record, Fact):
-            return self._fact(record)
+            return self._may_see(record) and self._fact(record)
         return isinstance(record, Summary) and self._summary(record)
+
+    def _may_see(self, record: Message | Fact) -> bool:
+        return shown_to(record, self._config.access, self._now)
 
     def sources(self, record: Stored) -> tuple[str, ...]:
         """Return the ids of the messages that a record rests on."""
@@ -45,26 +52,39 @@ class Sight:
         if isinstance(record, Fact):
             return tuple(record.source_message_ids)
         if isinstance(record, Summary):
-            facts = self._facts_of(record)
-            return tuple(dict.fromkeys(i for fact in facts for i in fact.source_message_ids))
+            told = [i for fact in self._facts_of(record) for i in fact.source_message_ids]
+            return tuple(dict.fromkeys([*told, *self._evidence(record)]))
         return ()
 
+    def _evidence(self, summary: Summary) -> list[str]:
+        """List the messages that a Summary names as its evidence, beside its Facts."""
+        named = [str(entry.get("id", "")) for entry in summary.evidence]
+        return [i for i in named if i in self._index.messages]
+
     def weight(self, record: Stored) -> float:
-        """Return the factor of a record's score: confidence, boost, decay a day, deprioritized."""
-        if isinstance(record, Fact):
-            return 1.0 - UNSURE * (1.0 - record.confidence)
-        if not isinstance(record, Summary):
+        """Return the factor of a record's score: confidence, boost, decay a day."""
+        if not isinstance(record, Fact | Summary):
             return 1.0
+        sure = 1.0 - UNSURE * (1.0 - record.confidence)
+        if isinstance(record, Fact):
+            return sure
         told = record.time.event_end or record.updated_at
         days = max(0.0, ((self._config.as_of or self._now) - told).total_seconds() / 86_400)
         kept = max(0.0, 1.0 - record.decay_factor) ** days
-        lowered = DEPRIORITIZED if record.memory_status == "deprioritized" else 1.0
-        return record.retrieval_boost * kept * lowered
+        return record.retrieval_boost * kept * sure
+
+    def was(self, record: Stored) -> bool:
+        """Tell whether a Fact no longer holds, and is shown since the past is asked for."""
+        if not isinstance(record, Fact) or record.validity != "deprecated":
+            return False
+        return self._past or self._config.as_of is not None
 
     def _fact(self, fact: Fact) -> bool:
+        # The window shows what was said, but not that it no longer holds, nor since when.
+        past = self._past and self.was(fact)
         return (
-            self._fact_holds(fact)
-            and not self._hidden.issuperset(fact.source_message_ids)
+            (past or self._fact_holds(fact))
+            and (past or not self._hidden.issuperset(fact.source_message_ids))
             and self._labelled(fact.labels)
             and self._filtered(fact.source_message_ids)
         )
@@ -90,7 +110,10 @@ class Sight:
 
     def _summary_holds(self, summary: Summary) -> bool:
         """Hold a Summary to its validity, and to that of the Facts it tells: one is old, all is."""
-        if summary.memory_status in ("archived", "deleted") or summary.validity == "invalid":
+        out = ("deleted",) if self._config.archived else ("archived", "deleted")
+        if summary.memory_status in out or summary.validity == "invalid":
+            return False
+        if summary.expires_at is not None and summary.expires_at <= self._now:
             return False
         moment = self._config.as_of
         if moment is None:
@@ -98,7 +121,8 @@ class Sight:
         else:
             ended = summary.validity == "deprecated" and summary.updated_at <= moment
             valid = summary.created_at <= moment and not ended
-        return valid and all(self._fact_holds(fact) for fact in self._facts_of(summary))
+        facts = self._facts_of(summary)
+        return valid and all(self._fact_holds(f) and self._may_see(f) for f in facts)
 
     def _facts_of(self, summary: Summary) -> list[Fact]:
         known = self._index.facts
@@ -114,6 +138,8 @@ class Sight:
         )
 
     def _tells_old_value(self, message: Message) -> bool:
+        if self._past and message.timestamp is not None:
+            return False  # its date says when it held
         return (
             self._outdated(message)
             or self._answers_outdated(message)
@@ -139,32 +165,40 @@ class Sight:
         """Tell whether this is the assistant's reply directly after an outdated turn."""
         if message.role != "assistant":
             return False
+        before = self._before(message)
+        return before is not None and self._outdated(before)
+
+    def _before(self, message: Message) -> Message | None:
+        """Find the turn before one in its session."""
         order, places = self._order
         row = self._index.row(message.id)
         place = int(places[row]) if row is not None else 0
         if place == 0:
-            return False
+            return None
         before = self._index.record_at(int(order[place - 1]))
-        return (
-            isinstance(before, Message)
-            and before.session_id == message.session_id
-            and self._outdated(before)
-        )
+        if not isinstance(before, Message) or before.session_id != message.session_id:
+            return None
+        return before
 
     def _repeats_old_value(self, message: Message) -> bool:
-        """Tell whether a turn says a superseded value again, though no Fact rests on it.
+        """Tell whether a turn says a superseded value again, though no Fact rests on that.
 
         The assistant repeats what it recalls, in any session: the old value must not come back
-        through its replies, nor through a question that names it.
+        through its replies, nor through a question that names it. A short reply ("42.") is about
+        what the turn before it is about.
         """
         if self._config.as_of is not None or not self._old_values:
             return False
-        if any(self._fact_holds(fact) for fact in self._index.citing(message.id)):
+        terms = terms_of(message.content)
+        held = [value for value in self._old_values if value.held(terms)]
+        if not held:
             return False
-        terms = frozenset(words(message.content))
+        before = self._before(message) if message.role == "assistant" else None
+        around = terms | terms_of(before.content) if before is not None else terms
+        facts = [f for f in self._index.citing(message.id) if self._fact_holds(f)]
+        told = [terms_of(fact.content) for fact in facts]
         return any(
-            len(gone & terms) >= least * len(gone) and 2 * len(shared & terms) >= len(shared)
-            for gone, shared, least in self._old_values
+            value.meant(around) and not any(value.held(own) for own in told) for value in held
         )
 
     @property
@@ -198,33 +232,3 @@ class Sight:
             for i in message_ids
             if i in known
         )
-
-
-OldValue: TypeAlias = tuple[frozenset[str], frozenset[str], float]
-
-
-def old_values(index: UserIndex) -> list[OldValue]:
-    """Say what each superseded Fact alone says, what its successor says too, how much counts.
-
-    Where numbers differ, they are the old value; else the words that are gone, most of them.
-    """
-    found: list[OldValue] = []
-    for fact in index.facts.values():
-        present = _successor(index, fact)
-        if present is None:
-            continue
-        old, new = frozenset(words(fact.content)), frozenset(words(present.content))
-        numbers = frozenset(t for t in old - new if any(ch.isdigit() for ch in t))
-        if old - new:
-            found.append((numbers or old - new, old & new, 1.0 if numbers else MOST))
-    return found
-
-
-def _successor(index: UserIndex, fact: Fact) -> Fact | None:
-    """Follow a superseded Fact to the one that holds at present."""
-    seen: set[str] = set()
-    present: Fact | None = fact
-    while present is not None and present.superseded_by and present.id not in seen:
-        seen.add(present.id)
-        present = index.facts.get(present.superseded_by)
-    return present if seen and present is not None else None

@@ -9,6 +9,7 @@ from agently_gumem.records._base import Moment, Record, Text
 Kind = Literal["preference", "fact", "constraint", "plan", "identity", "action", "behavior"]
 Certainty = Literal["stated", "observed", "inferred"]
 Validity = Literal["active", "deprecated", "invalid"]
+MemoryStatus = Literal["active", "deprioritized", "archived", "deleted"]
 
 
 F = TypeVar("F", "Fact", "Summary")
@@ -95,7 +96,7 @@ class Summary(Record):
     decay_factor: float = Field(default=0.0, ge=0.0)
     """How much of its weight in ranking is lost a day; 0 keeps all."""
     validity: Literal["active", "invalid", "deprecated"] = "active"
-    memory_status: Literal["active", "deprioritized", "archived", "deleted"] = "active"
+    memory_status: MemoryStatus = "active"
     retrieval_boost: float = Field(default=1.0, ge=0.0)
     evidence: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])
     """What it rests on beside its Facts: messages, behaviour, anchors."""

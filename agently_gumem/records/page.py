@@ -15,6 +15,7 @@ _STYLE = (
 )
 # No script, no image, no font: the page shows what it holds and asks nobody for anything.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+_NOTHING: tuple[Any, ...] = (None, "", [], {})
 # What HTML can't hold, or what would turn around the text beside it.
 _UNSEEN = re.compile(
     "[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069"
@@ -94,7 +95,7 @@ def _table(name: str, columns: Sequence[str], rows: Iterable[Mapping[str, Any]])
     shown = [[row.get(column) for column in columns] for row in rows]
     if not shown:
         return ""
-    used = [i for i in range(len(columns)) if any(row[i] not in (None, "", [], {}) for row in shown)]
+    used = [i for i in range(len(columns)) if any(row[i] not in _NOTHING for row in shown)]
     head = "".join(f"<th>{_plain(columns[i].replace('_', ' '))}</th>" for i in used)
     body = "\n".join(
         "<tr>" + "".join(f"<td>{_text(row[i])}</td>" for i in used) + "</tr>" for row in shown
@@ -121,7 +122,7 @@ def _list(name: str, lines: Sequence[str]) -> str:
 
 def _text(value: Any) -> str:
     """Show a value inside an element: escaped, and its direction kept to itself."""
-    return f"<bdi>{_plain(_flat(value))}</bdi>" if value not in (None, "", [], {}) else ""
+    return f"<bdi>{_plain(_flat(value))}</bdi>" if value not in _NOTHING else ""
 
 
 def _flat(value: Any) -> str:

@@ -6,9 +6,7 @@ from pydantic import Field
 
 from agently_gumem.records._base import Moment, Record
 
-Elsewhere = Literal[
-    "session file", "webhook", "model provider", "backup", "server files", "export"
-]
+Elsewhere = Literal["session file", "webhook", "model provider", "backup", "server files", "export"]
 
 
 class Outside(Record):

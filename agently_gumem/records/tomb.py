@@ -29,6 +29,8 @@ class Tomb(Record):
     """Keyed hashes by which a restored history is kept out."""
     cut: bool = False
     """The message is still stored, without part of its text."""
+    of: list[str] = Field(default_factory=list)
+    """Of a Fact: the tombs that its sources would have, with which it comes free again."""
     was: list[str] = Field(default_factory=list)
     """Of a cut message: keyed hashes of the texts that must not be written again."""
 

@@ -6,10 +6,8 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
-Strength: TypeAlias = Literal["alone", "noun", "identity", "weak", "given", "harmless"]
+Strength: TypeAlias = Literal["alone", "noun", "identity", "choice", "weak", "given", "harmless"]
 CATEGORIES = ("health", "sex", "faith", "politics", "origin", "allergy")
-# What is tried first takes the characters: what is harmless, then what the user gave.
-_STRENGTHS: tuple[Strength, ...] = ("harmless", "given", "alone", "identity", "noun", "weak")
 Words: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
 """Category -> further words, as it can be a key of a cache."""
 
@@ -24,26 +22,53 @@ class Term(NamedTuple):
 
 
 class Lexicon:
-    """All words as one pattern."""
+    """All words as one pattern, and what each of them is."""
 
     def __init__(self, given: Words, harmless: Iterable[str]) -> None:
-        lists: dict[tuple[Strength, str], list[str]] = {("harmless", ""): list(harmless)}
-        lists |= {("given", category): list(words) for category, words in given}
+        self._known: dict[str, tuple[str, Strength]] = {}
         for category in CATEGORIES:
             for strength, words in _read(category).items():
-                of = "" if strength == "harmless" else category
-                lists.setdefault((strength, of), []).extend(words)
-        self._keys = sorted((k for k in lists if lists[k]), key=lambda k: _STRENGTHS.index(k[0]))
-        self._pattern = re.compile(
-            "|".join(f"({any_of(lists[key])})" for key in self._keys), re.IGNORECASE
-        )
+                self._add(category, strength, words)
+        for category, words in given:
+            self._add(category, "given", words)
+        self._add("", "harmless", harmless)
+        self._stems = {
+            word: re.compile(re.escape(word).replace(r"\*", "[a-z]*"))
+            for word in self._known
+            if "*" in word
+        }
+        self._pattern = re.compile(any_of(self._known))
+
+    def _add(self, category: str, strength: Strength, words: Iterable[str]) -> None:
+        for word in words:
+            plain = _plain(word.strip())
+            if self._known.get(plain, ("", ""))[1] != "harmless":
+                self._known[plain] = (category, strength)
 
     def terms(self, text: str) -> Iterator[Term]:
         """Yield the words of the lists that stand in a text, but for harmless phrases."""
-        for match in self._pattern.finditer(text):
-            strength, category = self._keys[(match.lastindex or 1) - 1]
+        for match in self._pattern.finditer(_lower(text)):
+            category, strength = self._what(_plain(match.group()))
             if strength != "harmless":
                 yield Term(match.start(), match.end(), category, strength)
+
+    def _what(self, word: str) -> tuple[str, Strength]:
+        if word in self._known:
+            return self._known[word]
+        stem = max((s for s, form in self._stems.items() if form.fullmatch(word)), key=len)
+        return self._known[stem]
+
+
+def _plain(word: str) -> str:
+    return re.sub(r"[\s-]", " ", _lower(word)).replace("’", "'")
+
+
+def _lower(text: str) -> str:
+    """Make it lower case, each character in its place."""
+    lower = text.lower()
+    if len(lower) == len(text):
+        return lower
+    return "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
 
 
 @lru_cache(maxsize=8)
@@ -69,18 +94,16 @@ def any_of(words: Iterable[str]) -> str:
     """Return a pattern of any of the words, the longest that fits, in time linear in the text.
 
     A tree by letters: at each character of a text at most one branch is followed. A word in Latin
-    letters stands alone; one that ends in `*` takes any letters behind it.
+    letters stands alone; one that ends in `*` takes any letters behind it. The look behind stands
+    after the first letter, so that the search still knows with which letters a match begins.
     """
-    return "|".join(f"(?:{pattern})" for pattern in _patterns(words))
-
-
-def _patterns(words: Iterable[str]) -> Iterator[str]:
-    plain = {re.sub(r"[\s-]+", " ", word.strip().lower()) for word in words}
-    latin = {word for word in plain if word[0].isascii()}
-    if latin:
-        yield rf"(?<![A-Za-z0-9_-]){_branch(_tree(latin))}(?![A-Za-z0-9_]|'[A-Za-rt-z])"
-    if plain - latin:
-        yield _branch(_tree(plain - latin))
+    parts: list[str] = []
+    for char, node in sorted(_tree(words).items()):
+        first, rest = re.escape(char), _branch(node)
+        if char.isascii():
+            rest = f"(?<![a-z0-9_-]{first}){rest}(?![a-z0-9_]|['’](?!s))"
+        parts.append(first + rest)
+    return "|".join(parts)
 
 
 def _tree(words: Iterable[str]) -> dict[str, Any]:
@@ -104,4 +127,4 @@ def _branch(node: dict[str, Any]) -> str:
 
 def _step(char: str) -> str:
     """A space in a word is also a hyphen or none seen; an apostrophe is either form of it."""
-    return {" ": "[ -]", "*": "[A-Za-z]*", "'": "['’]"}.get(char, re.escape(char))
+    return {" ": "[ -]", "*": "[a-z]*", "'": "['’]"}.get(char, re.escape(char))

@@ -37,31 +37,31 @@ _MIN_GROUP = 4
 
 # Where the words before it say what a number is, no checksum is asked for: a slip of the pen in
 # somebody's number leaves it theirs.
-_LINK = r"(?:\s?(?:number|no\.?|num|#|号码?|账?号))?\s?(?:['’]s|is|was|ist|es|är|er|é|是|为)?\s?[:：=#]?\s?[\"']?"
+_LINK = r"(?:\s?(?:number|no\.?|num|#|[号號][码碼]?|字[号號]|账?号))?\s?(?:['’]s|is|was|ist|es|är|er|é|是|为)?\s?[:：=#]?\s?[\"']?"
 _TOLD: tuple[tuple[str, str, str], ...] = (
-    ("id-number", "身份证|证件|居民证|identity card|id card|national id|id no", r"\d(?:[ -]?\d){8,16}[\dXx]"),
+    ("id-number", "身[份分][证證]|证件|居民证|identity card|id card|national id|id no", r"\d(?:[ -]?\d){8,16}[\dXx]"),
     ("id-number", r"ssn|social security|itin", r"\d{3}[ -]?\d\d[ -]?\d{4}"),
     ("id-number", r"national insurance|nino|ni number", r"[A-Z]{2}(?: ?\d\d){3} ?[A-D]"),
     (
         "id-number",
-        r"护照|passport|driver['’]?s licen[cs]e|driving licen[cs]e|驾驶证|驾照|pesel|bsn|steuer-?id|nhs|personnummer|dni|nie"
+        r"[护護]照|passport|driver['’]?s licen[cs]e|driving licen[cs]e|驾驶证|驾照|pesel|bsn|steuer-?id|nhs|personnummer|dni|nie"
         r"|codice fiscale|通行证|社保|医保卡",
         r"(?=[A-Z0-9 ]{0,12}\d{3})[A-Z0-9](?: ?[A-Z0-9]){6,17}",
     ),
-    ("id-number", "hkid|香港身份证|香港身份證|香港id", r"[A-Z]{1,2}\d{6}\s?(?:\([0-9A]\)|[0-9A])"),
-    ("id-number", "台湾身份证|台灣身分證|身分證字?", r"[A-Z][0-9A-D]\d{8}"),
-    ("id-number", "澳门身份证|澳門身份證", r"[1578]/?\d{6}/?\(?\d\)?"),
-    ("card", r"(?:credit|debit|bank)? ?card|信用卡|银行卡|储蓄卡|工资卡|卡", r"\d(?:[ -]?\d){12,18}"),
+    ("id-number", "hkid|香港身[份分][证證]|香港id", r"[A-Z]{1,2}\d{6}\s?(?:\([0-9A]\)|[0-9A])"),
+    ("id-number", "[台臺][湾灣]身[份分][证證]|身[份分][证證]", r"[A-Z][0-9A-D]\d{8}"),
+    ("id-number", "澳[门門]身[份分][证證]", r"[1578]/?\d{6}/?\(?\d\)?"),
+    ("card", r"(?:(?:credit|debit|bank)[ _]?)?card|信用卡|[银銀]行卡|储蓄卡|工资卡|卡", r"\d(?:[ -]?\d){12,18}"),
     (
         "bank-account",
-        "(?:bank )?account (?:number|no)|bank account|iban|银行账户|银行账|银行帐|收款账|对公账户|对公账|收款账户",
+        r"(?:bank )?account (?:number|no\b\.?)|bank account|iban|银行账户|银行账|银行帐|收款账|对公账户|对公账|收款账户",
         r"\d(?:[ -]?\d){7,20}",
     ),
-    ("bank-account", "账号|帐号|户头", r"\d(?:[ -]?\d){11,20}"),
-    ("bank-account", r"sort code.{0,20}\baccount", r"\d{8}"),
+    ("bank-account", "[账帐帳][号號]|户头", r"\d(?:[ -]?\d){11,20}"),
+    ("bank-account", r"sort ?code[^\n]{0,24}account", r"\d{8}"),
 )  # fmt: skip
 _TOLD_NUMBERS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (kind, re.compile(rf"(?<![A-Za-z])(?:{words}){_LINK}({number})(?![A-Za-z0-9])", re.IGNORECASE))
+    (kind, re.compile(rf"(?<![A-Za-z_])(?:{words}){_LINK}({number})(?![A-Za-z0-9])", re.IGNORECASE))
     for kind, words, number in _TOLD
 )
 
@@ -122,8 +122,6 @@ def find_numbers(text: str) -> Iterator[Found]:
     """Yield every number of a card, an account or a person; places may overlap."""
     if not any(map(text.__contains__, "0123456789")):
         return
-    for kind, pattern in _TOLD_NUMBERS:
-        yield from ((m.start(1), m.end(1), kind) for m in pattern.finditer(text))
     yield from _digit_runs(text)
     yield from _ibans(text)
     for pattern, module in _forms():
@@ -134,6 +132,9 @@ def find_numbers(text: str) -> Iterator[Found]:
         )
     yield from _births(text)
     yield from _cued(text)
+    # Last: of two kinds for one number, that of a checksum stands.
+    for kind, pattern in _TOLD_NUMBERS:
+        yield from ((m.start(1), m.end(1), kind) for m in pattern.finditer(text))
 
 
 def _digit_runs(text: str) -> Iterator[Found]:

@@ -43,23 +43,25 @@ PERSON = re.compile(
 APPLIED = re.compile(
     rf"(?:(?:^|[,.]\s)\W*(?:diagnosed|living|struggling|recovering|suffering|recently|just|still|"
     rf"had|got|have|having|on|taking)\b{_WORDS}{{0,5}}\W*"
-    r"|(?:确诊|查出|检查出|患有?|得了|得过|被?诊断|医生说|刚做|做完|在吃|吃着|在服|服用)[^，。]{0,12})$",
+    r"|(?:确诊|查出|检查出|患有?|得了|得过|被?诊断|医生说|刚做|做完|做了|要做|得做|在吃|吃着|"
+    r"吃了|在服|服用|有个|长了|切了|参加[过了]|[上下这明后今][^，。]{0,4}[做动])[^，。]{0,12})$",
     re.IGNORECASE,
 )
 HAS = re.compile(
-    r"(?:(?<![A-Za-z])(?:have|has|had|having|['’](?:ve|s|m|d|re)|got|gets?|getting|am|is|are|was|were|"
+    r"(?:(?:['’](?:ve|s|m|d|re)|(?<![A-Za-z])(?:have|has|had|having|got|gets?|getting|am|is|are|was|were|"
     r"been|be|being|on|with|diagnosed|suffer\w*|struggl\w+|liv(?:e|es|ed|ing)|battl\w+|fight\w*|"
     r"fought|surviv\w+|beat|recover\w*|prescribed|needs?|needed|under(?:go\w*|went|gone)|through|"
     r"started|starts?|quit|stopped|stop|tak(?:e|es|ing|en)|took|swallow\w*|inject\w*|use[sd]?|using|"
     r"died|dying|lost|treat\w*|caught|catch|develop\w*|manag\w+|control\w*|after|since|because of|"
     r"due to|from|for|of|my|his|her|their|our|your|doing|did|scheduled|goes?|going|went|booked|"
     r"smok\w+|addicted to|carry|carries|inherited|it['’]s|put \w+ on|of her|of his|worried about my|"
-    rf"hospitalized|clean|off|monitor\w*|do i|for my|feel\w*|abus\w+|fear\w*|hid\w*|mentioned|kept?)"
+    rf"hospitalized|clean|off|monitor\w*|do i|for my|feel\w*|abus\w+|fear\w*|hid\w*|mentioned|kept?|"
+    r"joined|attend\w*|arrested|organi[sz]\w+|broke|tore))"
     rf"{_WORDS}{{0,4}}[\s\"“'‘(-]*"
     rf"|{_NAME}['’]s\s(?:\w+\s){{0,2}}"
     r"|(?:有|得了?|患|查出|确诊|诊断|染上?|犯|吃|喝|服|打|做|动|治|因为?|是|怀疑|戒|复发|住|靠|装|放|看|挂|长|没|"
     r"遗传|死于|走于|受|说|被|把|刚|在|换|开了?|用|配了?|切|摔|落下|闹|闹过|为|一直|过|抗|带|携带|控制|照顾)[^，。、]{0,8}"
-    rf"|(?:{_ZH_KIN}|[我你您他她])(?:的|这|那|们|最近|一直|老是?|又|也|都|去年|前年|今年|上个?月|当年|以前|年轻时|小时候){{0,3}})$",
+    rf"|(?:{_ZH_KIN}|[我你您他她咱俺]|本人|自己)(?:的|这|那|们|最近|一直|老是?|又|也|都|去年|前年|今年|上个?月|当年|以前|年轻时|小时候){{0,3}})$",
     re.IGNORECASE,
 )
 # What follows a word where it is had: "depression since 2019", 糖尿病好几年了.
@@ -82,6 +84,7 @@ IS = re.compile(
     r"married|living|go(?:es)?|call\w*|consider\w*|part|have been|has been|had been|['’]ve been))"
     rf"(?:\W{{1,3}}(?!(?:{_STOP}|shoes?|in|at|by|near|for|from|looking|wearing|using|reading|making|"
     rf"learning|buying|eating|watching|afraid|interested|friends)\b)[\w'’]+){{0,5}}\W{{0,3}}"
+    r"|(?<![A-Za-z])as an?\s(?:[\w-]+\s){0,3}"
     r"|(?:是|当|成了|成为|变成|信仰?|出身|属于|为|也是|来自|作为|身为|算|做|有|嫁给了?|娶了?|入了?|都是)"
     r"(?:一?[个名位半]|[^，。\s]{0,6}))$",
     re.IGNORECASE,
@@ -140,5 +143,21 @@ THINGS = re.compile(
     r"noise|traffic|homework|build|release|gives? me|gave me|giving me|taxes|paperwork|config\w*|"
     r"merge|spreadsheets?|legacy|api|tests?)(?![A-Za-z])"
     r"|bug|代码|项目|作业|老板|领导|价格|服务器|甲方|客户|需求|接口|这事|选哪|账单|房价|工期|加班|考试|预算|方案|作文|论文",
+    re.IGNORECASE,
+)
+# What is behind a word that needs nobody to be named: 怀孕6周, 出轨了.
+SELF = re.compile(r"了|[\d一二三四五六七八九十两几]+(?:周|个月|天|年)|(?:初|早|中|晚)期")
+# Who is voted for, supported, joined.
+CHOOSES = re.compile(
+    r"(?:(?<![A-Za-z])(?:vot(?:e|es|ed|ing)(?:\sfor|\sagainst)?|support(?:s|ed|ing)?|campaign\w*\sfor|"
+    r"canvass\w*\sfor|members?\sof|joined|join|joining|back(?:s|ed|ing)?|donat\w+\sto|volunteer\w*\sfor|"
+    r"marched\s(?:for|against)|protest\w*\s(?:for|against)|work(?:s|ed)?\sfor|chair\w*)"
+    r"\s(?:the\s|a\s|an\s|for\s)?(?:[\w'’-]+\s)?"
+    r"|(?:投票?给?了?|投的是|支持|反对|加入了?|参加[过了]?|退出了?|属于|挺|拥护|组织[过了]?|选了?)[^，。]{0,4})$",
+    re.IGNORECASE,
+)
+# The text of somebody else that a task is about.
+QUOTED = re.compile(
+    r"\W*(?:please\s|can you\s)?(?:translate|proofread|rewrite|correct|summari[sz]e)\b|\s*(?:请|帮我)?(?:翻译|润色|改写)",
     re.IGNORECASE,
 )

@@ -28,27 +28,65 @@ _BEARER = re.compile(
     re.IGNORECASE,
 )
 # Words after which any value is a secret, and those that need a value with a digit in it.
-_STRONG = (
+_LATIN = (
     r"(?<![A-Za-z])(?:pass(?:word|wd|code|phrase)|pwd|api[ _-]?key|"
-    r"secret[ _-]?(?:access[ _-]?)?key|private[ _-]?key)|密码|口令|密钥|私钥|通行码"
+    r"secret[ _-]?(?:access[ _-]?)?key|private[ _-]?key)"
+)
+_HAN = r"密[码碼]|口令|密钥|私钥|通行码"
+_STRONG = rf"{_LATIN}|{_HAN}"
+_CODE = (
+    r"(?<![A-Za-z])(?:(?:verification|security|recovery|backup|one[ -]time|login|door|gate|alarm|locker|safe|"
+    r"entry|garage|lock|unlock|2fa|access)[ _-]?code|otp)|[验驗][证證][码碼]|动态码|校验码|安全码|激活码"
 )
 _WEAK = (
-    r"(?<![A-Za-z])(?:secret|(?:access|auth|refresh|api|client|session)[ _-]?(?:key|token|secret)|"
-    r"token|pin(?:[ _-]?code)?|cv[vc]2?|(?:verification|security|recovery|one[ -]time)[ _-]?code|"
-    r"otp)|验证码|动态码|安全码|令牌"
+    r"(?<![A-Za-z])(?:secret|(?:access|auth|refresh|api|client|session|app)[ _-]?(?:key|token|secret)|"
+    rf"token|pin(?:[ _-]?code)?|cv[vc]2?)|令牌|{_CODE}"
 )
 _FOR = r"(?:\s(?:for|to|of|on|at)(?:\s[a-z0-9'-]{1,20}){1,4}?)?"
 _ASSIGN = "[\"']?\\s{0,3}(?:[:=：]|=>|->)\\s{0,3}"
-_IS = r"\s?(?:'s|\sis(?: now)?|\sare|\swas|是|为|改成了?|改为|设为|设成)\s?[:：]?\s?"
-_VALUE = r"(?:[\"'“「]([^\"'”」\n]{3,100})[\"'”」]|([!-~]{3,200}))"
+_IS = (
+    r"\s?(?:['’]s|\sis(?: now| still)?|\sare|\swas|(?:[都就还]|一直)?是|为|改成了?|改为|换成了?|设为|设成|设的是)\s?[:：]?\s?"
+)
+_QUOTED = r"[\"'“「]([^\"'”」\n]{3,100})[\"'”」]"
+_VALUE = rf"(?:{_QUOTED}|([!-~]{{3,200}}))"
 _DIGITAL = (
     r"(?:[\"'“「](?=[^\"'”」\n]{0,99}\d)([^\"'”」\n]{3,100})[\"'”」]"
     r"|((?=[!-~]{0,199}\d)[!-~]{3,200}))"
 )
-_ASSIGNED = re.compile(rf"(?:{_STRONG}){_FOR}{_ASSIGN}{_VALUE}", re.IGNORECASE)
-_TOLD = re.compile(
-    rf"(?:(?:{_STRONG})(?:{_FOR}{_IS}|\s)|(?:{_WEAK}){_FOR}(?:{_ASSIGN}|{_IS})){_DIGITAL}",
-    re.IGNORECASE,
+_TOLD: tuple[re.Pattern[str], ...] = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"(?:{_STRONG}){_FOR}{_ASSIGN}{_VALUE}",
+        rf"(?:{_LATIN}){_FOR}{_IS}{_QUOTED}()",
+        rf"(?:{_HAN}){_IS}{_VALUE}",
+        rf"(?:(?:{_STRONG})(?:{_FOR}{_IS}|\s)|(?:{_WEAK}){_FOR}(?:{_ASSIGN}|{_IS}))\s?{_DIGITAL}",
+        rf"(?:{_CODE})\s{_DIGITAL}",
+        r"(?<![A-Za-z])cv[vc]2?\s()(\d{3,4})(?!\d)",
+        r"(?<![\w-])()((?:[A-Z]-)?\d{4,8})\sis your\s(?:[\w'-]{1,20}\s){0,4}(?:code|otp|pin)(?![a-z])",
+        r"(?<![A-Za-z])code\s()(\d{4,8})\s(?:to|for)\s(?:log|sign|verif|confirm|authent|unlock)",
+        r"(?<![!-~])()((?=[!-~]{0,63}\d)[!-~]{6,64})\s(?:as|is)\s(?:my|the|our|his|her|your)\s(?:[a-z-]{1,12}\s){0,2}?"
+        r"(?:password|passcode|passphrase|pin)(?![a-z])",
+        r"密[码碼]分别[是为]\s?[!-~]{1,60}\s?[和、/]\s?()([!-~]{4,100})",
+        r"(?:(?:recovery|seed|secret|backup)\s(?:phrase|words)|mnemonic|助记词)(?:\sis|\sare|是)?\s?[:：]?\s?[\"']?"
+        r"()([a-z]{3,8}(?:[ ,]{1,2}[a-z]{3,8}){11,23})",
+        r"authorization\W{1,4}(?:token|apikey)\s()((?=[!-~]{0,99}\d)[!-~]{12,200})",
+        r"(?<![A-Za-z])redis-cli\s[^\n]{0,80}?-a\s()([!-~]{3,100})",
+        r"(?:密码|口令|验证码|动态码|校验码)()((?=[!-~]{0,30}\d)[A-Za-z0-9!@#$%^&*_.-]{6,64})",
+        r"(?<![A-Za-z])(?:mysql|mysqldump|mariadb)\s[^\n]{0,80}?\s-p()([^\s\"']{3,100})",
+        r"(?<![A-Za-z])(?:sshpass|curl)\s[^\n]{0,80}?-[pu]\s?(?:[\w.@-]{1,60}:)?()((?=[^\s\"']{0,99}\d)[^\s\"'/:]{6,100})(?=\s)",
+    )
+)
+# What stands behind a name in a program, a form or a complaint, and is no value.
+_EXPRESSION = re.compile(
+    r"(?:[A-Za-z_][\w.]*[\[(]|[a-z_]+(?:\.[a-z_]+)+$|(?:os|self|this|process|settings|config|env|args|req|request|secrets|cfg|"
+    r"options|params|vault|data|user|form|ctx|state)[.\[(]|[A-Z]{2,}_[A-Z_]+$)"
+)
+_VARIABLE = re.compile(r"\$[A-Z][A-Z_]+")
+_ORDINARY = frozenset(
+    "string|text|true|false|none|null|undefined|required|optional|varchar|bytes|secret|password|"
+    "value|key|token|wrong|incorrect|invalid|changed|forgotten|missing|empty|expired|reset|unknown|hidden|redacted|"
+    "confidential|xxxx|xxxxx|xxxxxx|xxxxxxxx|your_key|your-key|your_api_key|your-api-key|changeme|"
+    "example|and|but|the|input|field|keyring|masked|n/a|todo|tbd|later|soon".split("|")
 )
 _TAIL = ".,;!?)]}>\"'"
 _SHORT_NUMBER = 4
@@ -67,7 +105,7 @@ def find_secrets(text: str) -> Iterator[Span]:
 
 
 def _told_secrets(text: str) -> Iterator[Span]:
-    for pattern in (_ASSIGNED, _TOLD):
+    for pattern in _TOLD:
         for match in pattern.finditer(text):
             group = 1 if match.group(1) else 2
             start, value = match.start(group), match.group(group).rstrip(_TAIL)
@@ -77,8 +115,10 @@ def _told_secrets(text: str) -> Iterator[Span]:
 
 
 def _is_secret(value: str) -> bool:
-    """Leave out placeholders, and what is a plain short number or a remark."""
-    if value.startswith(("[", "${", "<", "{{", "*")) or "](" in value:
+    """Leave out placeholders, programs, and what is a plain short number or a remark."""
+    if value.startswith(("[", "${", "<", "{{", "*", "$(", "%")) or "](" in value:
+        return False
+    if value.lower() in _ORDINARY or _EXPRESSION.match(value) or _VARIABLE.fullmatch(value):
         return False
     return len(value) >= _SHORT_NUMBER or (len(value) > 2 and not value.isalpha())
 

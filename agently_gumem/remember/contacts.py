@@ -13,15 +13,23 @@ _EMAIL = re.compile(
     r"(?<![A-Za-z0-9._%+/-])[A-Za-z0-9._%+-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9])"
 )
 _NO_MAILBOX = re.compile(r"(?:git|ssh)@|.*\.(?:png|jpe?g|gif|svg|webp)$", re.IGNORECASE)
+_URL = re.compile(r"://[^\s/?]*$")
 # Seven digits or more with little between them: the finder itself is slow on long text.
 _NUMBER = re.compile(r"[+(]{0,2}\d(?:[\s()./-]{0,3}\d){6,24}")
 _AROUND = 24
+# What a number is called that is as long as those of a country.
+_NO_PHONE = re.compile(
+    r"(?:order|invoice|meeting|会议|订单|发票|学|工|单|编|upc|isbn|routing|id)\s?(?:number|no\.?|id|号码?|#)?"
+    r"\s?[:：=#]?\s?$",
+    re.IGNORECASE,
+)
 
 
 def find_emails(text: str) -> Iterator[Span]:
-    """Yield every address; that of a repository or in the name of a picture is none."""
+    """Yield every address; in the name of a picture, or before the host of a URL, is none."""
     for match in _EMAIL.finditer(text):
-        if not _NO_MAILBOX.match(match.group()):
+        in_url = _URL.search(text[max(0, match.start() - 64) : match.start()])
+        if not in_url and not _NO_MAILBOX.match(match.group()):
             yield match.span()
 
 
@@ -34,6 +42,8 @@ def find_phones(text: str, regions: Iterable[str]) -> Iterator[Span]:
 
     for stretch in stretches:
         start = max(0, stretch.start() - _AROUND)
+        if _NO_PHONE.search(text[start : stretch.start()]):
+            continue
         window = text[start : stretch.end() + _AROUND]
         for region in regions or ("ZZ",):
             for match in PhoneNumberMatcher(window, region, Leniency.VALID):

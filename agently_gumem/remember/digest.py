@@ -7,8 +7,8 @@ the messages still wait. Summaries follow in a request of their own, when enough
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -17,8 +17,8 @@ from agently_gumem.privacy import Treatment
 from agently_gumem.prompts import MemoAnswer, MemoPatch
 from agently_gumem.recall.nominate import same_topic
 from agently_gumem.records import Fact, MemoState, Message, Summary, Topic, now
-from agently_gumem.remember.align import Said
 from agently_gumem.remember import hooking
+from agently_gumem.remember.align import Said
 from agently_gumem.remember.extract import Extracted, extract, kept_under
 from agently_gumem.remember.form import said_id
 from agently_gumem.remember.job import DigestReport, Job, waiting_ids
@@ -26,9 +26,10 @@ from agently_gumem.remember.memo import MemoRules, Patched, apply_patches
 from agently_gumem.remember.reconcile import Reconciled, reconcile
 from agently_gumem.remember.summarize import summarize
 from agently_gumem.rows import Kept
-from agently_gumem.scope import Scope
+from agently_gumem.scope import Outdated, Scope
 from agently_gumem.text import fold, is_chinese
 
+R = TypeVar("R")
 REBUILD_FACTS = 120
 # What stands for the text of a message in which the model found something special.
 SPECIAL = "[special]"
@@ -57,9 +58,16 @@ async def digest(scope: Scope, job: Job) -> DigestReport:
         if job.retry_failed:
             snapshot = snapshot | await _take_up_failed(scope)
         await scope.embed_missing()
-        while not scope.paused and (batch := await _next_batch(scope, snapshot)):
+        while not scope.paused:
+            seen = scope.generation
+            batch = await _next_batch(scope, snapshot)
+            if not batch:
+                break
+            try:
+                await _digest_batch(scope, batch, seen, job.agent, report)
+            except Outdated:
+                continue  # something was forgotten meanwhile: taken anew, without it
             snapshot = snapshot - {m.id for m in batch}
-            await _digest_batch(scope, batch, job.agent, report)
         await _derive(scope, job.agent, report)
     return report
 
@@ -71,11 +79,20 @@ async def _derive(scope: Scope, agent: Any | None, report: DigestReport) -> None
     """
     try:
         if scope.memo is not None and scope.memo.schema_digest != scope.services.schema.digest:
-            await _rebuild(scope, agent, report)
-        report.summaries = len(await summarize(scope, agent))
+            await _up_to_date(lambda: _rebuild(scope, agent, report))
+        report.summaries = len(await _up_to_date(lambda: summarize(scope, agent)))
     except (HookError, ModelError) as error:
         report.error = type(error).__name__
         scope.troubles.note("summarize", error)
+
+
+async def _up_to_date(step: Callable[[], Awaitable[R]]) -> R:
+    """Take a step anew where something was forgotten while the model was asked."""
+    while True:
+        try:
+            return await step()
+        except Outdated:
+            continue
 
 
 async def rebuild_memo(scope: Scope, agent: Any | None) -> DigestReport:
@@ -88,7 +105,7 @@ async def rebuild_memo(scope: Scope, agent: Any | None) -> DigestReport:
     report = DigestReport()
     async with scope.digest_lock:
         await scope.ready()
-        await _rebuild(scope, agent, report)
+        await _up_to_date(lambda: _rebuild(scope, agent, report))
     return report
 
 
@@ -140,7 +157,11 @@ def _shortened(message: Message, tokens: int, count: Callable[[str], int]) -> Me
 
 
 async def _digest_batch(
-    scope: Scope, batch: Sequence[Message], agent: Any | None, report: DigestReport
+    scope: Scope,
+    batch: Sequence[Message],
+    seen: int,
+    agent: Any | None,
+    report: DigestReport,
 ) -> None:
     limits, count = scope.services.limits, scope.services.count_tokens
     shown = await scope.services.worker.thread(
@@ -152,10 +173,12 @@ async def _digest_batch(
         await scope.ready()
         if scope.paused:
             return  # turned off meanwhile: nothing of it is kept
+        if seen != scope.generation:
+            raise Outdated
         done = await _reconciled(scope, found)
         records = _with_topics(scope, done, await _topics(scope, done))
         memo = await scope.services.worker.thread(_memo, scope, found, done, records)
-    except (StoreError, HookError):
+    except (StoreError, HookError, Outdated):
         raise
     except Exception as error:
         # Whatever an answer breaks, its messages must not be asked about for ever.
@@ -165,7 +188,7 @@ async def _digest_batch(
     stale = _stale_summaries(scope, done.superseded)
     changed = [memo.state] if memo.state != scope.memo else []
     report.memo_changed |= memo.state.value != (scope.memo.value if scope.memo else {})
-    await hooking.write(scope, [*records, *stale, *processed, *changed])
+    await hooking.write(scope, [*records, *stale, *processed, *changed], seen=seen)
     report.messages += len(batch)
     report.new += len(done.new)
     report.superseded += len(done.superseded)
@@ -268,10 +291,11 @@ def _with_topics(scope: Scope, done: Reconciled, topics: Mapping[str, Topic]) ->
     fresh = set(done.new)
     records: list[Kept] = []
     for fact in done.facts:
-        if fact.id in fresh:
-            topic = topics.get(fold(_topic_name(fact)))  # None where a hook dropped it
-            fact = fact.model_copy(update={"topic": topic.name if topic else ""})
-        records.append(fact)
+        if fact.id not in fresh:
+            records.append(fact)
+            continue
+        topic = topics.get(fold(_topic_name(fact)))  # None where a hook dropped it
+        records.append(fact.model_copy(update={"topic": topic.name if topic else ""}))
     known = scope.index.topics
     changed = {t.id: t for t in topics.values() if known.get(t.id) != t}
     return [*records, *changed.values()]
@@ -325,6 +349,7 @@ async def _rebuild(scope: Scope, agent: Any | None, report: DigestReport) -> Non
         if f.validity == "active" and f.certainty != "inferred" and f.kind != "plan"
     ]
     active.sort(key=lambda f: f.updated_at)
+    seen = scope.generation
     refs = {f"k{i}": fact for i, fact in enumerate(active[-REBUILD_FACTS:], 1)}
     patches: list[MemoPatch] = []
     if refs:
@@ -339,4 +364,4 @@ async def _rebuild(scope: Scope, agent: Any | None, report: DigestReport) -> Non
     )
     report.dropped += Counter(memo_patch=len(memo.refused))
     report.memo_changed |= scope.memo is None or memo.state.value != scope.memo.value
-    await scope.write([memo.state])
+    await scope.write([memo.state], seen=seen)

@@ -16,9 +16,10 @@ from agently_gumem.recall.index import text_of
 from agently_gumem.recall.nominate import nearest_topics, nominate
 from agently_gumem.records import Certainty, Change, Fact, Kind, Message, TimeRange, now
 from agently_gumem.remember import hooking
-from agently_gumem.remember.ground import ground_fact, ground_time
+from agently_gumem.remember.ground import ground_fact
 from agently_gumem.remember.reconcile import Proposal
 from agently_gumem.remember.select import PLACEHOLDERS
+from agently_gumem.remember.timing import ground_time, told_time
 from agently_gumem.scope import Scope
 from agently_gumem.text import fold
 
@@ -330,13 +331,22 @@ def _subject(name: str, sources: Sequence[Message]) -> str:
     return name if told else "user"
 
 
+# Kinds whose time is told by their words alone, where the model gives none.
+_TIMED = ("plan", "fact", "action", "constraint", "identity")
+
+
 def _time_range(
     draft: FactDraft, sources: Sequence[Message], following: Mapping[str, str]
 ) -> TimeRange | None:
+    """Take the model's dates where the messages hold them, else what their words settle."""
     start, end = (
-        ground_time(value, sources, following=following) if value else None
-        for value in (draft.start, draft.end)
+        ground_time(value, sources, following=following, last=last) if value else None
+        for value, last in ((draft.start, False), (draft.end, True))
     )
     if start is not None and end is not None and end < start:
         end = None
-    return TimeRange(start=start, end=end) if start or end else None
+    if start or end:
+        return TimeRange(start=start, end=end)
+    if draft.kind not in _TIMED:
+        return None
+    return told_time(draft.content, sources, plan=draft.kind == "plan", following=following)

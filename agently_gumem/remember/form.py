@@ -1,5 +1,7 @@
 """How what was said compares with what is stored: its form after selection, what is passed by."""
 
+from collections.abc import Iterable
+
 from agently_gumem.records import Message
 from agently_gumem.remember.align import Said, StoredForm
 from agently_gumem.scope import Scope
@@ -16,7 +18,9 @@ def form_of(scope: Scope) -> StoredForm:
     return StoredForm(
         form=lambda s: selected(scope, s),
         passed_over=lambda before, s: (
-            s.text == _DROPPED or skip_id(scope, before, s) in scope.passed_over
+            s.text == _DROPPED
+            or skip_id(scope, before, s) in scope.passed_over
+            or forgotten(scope, before, s)
         ),
         changed=lambda s: Said(s.role, _CHANGED + said_id(scope, s)),
     )
@@ -30,12 +34,49 @@ def selected(scope: Scope, message: Said) -> Said:
 
 def stored_form(message: Message) -> Said:
     """Return what a stored message compares with: its text, or what stands for a changed one."""
-    return Said(message.role, _CHANGED + message.said if message.said else message.content)
+    return _changed(message.role, message.said) if message.said else _plain(message)
+
+
+def _plain(message: Message) -> Said:
+    return Said(message.role, message.content)
+
+
+def stored_forms(
+    scope: Scope, session_id: str, messages: Iterable[Message]
+) -> list[tuple[str, Said]]:
+    """List what a session's messages compare with, in their order: ids and forms.
+
+    A message whose text was changed is known by what was said and by its text as it is. One that
+    was forgotten stands in its place, under the id of its mark, and is known by a keyed hash: so
+    the order of a restored history is known around it.
+    """
+    found: list[tuple[int, str, Said]] = []
+    for message in messages:
+        if message.said:
+            found.append((message.sequence, message.id, stored_form(message)))
+        found.append((message.sequence, message.id, _plain(message)))
+    own = scope.services.ids.of("session", scope.key, session_id)
+    for tomb_id, tomb in scope.tombs.items():
+        if tomb.get("session") == own and not tomb.get("cut"):
+            form = _changed(tomb.get("role", ""), tomb["said"])
+            found.append((tomb.get("sequence", 0), tomb_id, form))
+    return [(record_id, form) for _, record_id, form in sorted(found, key=lambda f: f[0])]
+
+
+def _changed(role: str, said: str) -> Said:
+    return Said(role, _CHANGED + said)
 
 
 def said_id(scope: Scope, form: Said) -> str:
     """Return the keyed hash by which a message is known whose text was changed since."""
-    return scope.services.ids.of("said", scope.key, form.role, form.text)
+    return scope.said_id(form.role, form.text)
+
+
+def forgotten(scope: Scope, before: Said | None, form: Said) -> bool:
+    """Tell whether a message of a history was forgotten: it is not taken up again."""
+    return bool(scope.gone) and (
+        skip_id(scope, before, form) in scope.gone or said_id(scope, form) in scope.gone
+    )
 
 
 def skip_id(scope: Scope, before: Said | None, form: Said) -> str:

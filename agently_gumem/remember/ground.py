@@ -3,11 +3,11 @@
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
 
 from agently_gumem import dates, numerals
 from agently_gumem.records import Message
-from agently_gumem.remember.specifics import Evidence, clocks, missing, terms, without_dates
+from agently_gumem.remember.specifics import Evidence, missing, terms, without_dates
+from agently_gumem.remember.stance import misread
 from agently_gumem.text import fold, words
 
 SUPPORT_SHARE = 0.2
@@ -26,8 +26,10 @@ _YES = re.compile(
     r"|(?:对[的啊呀]|嗯嗯|是[的啊呀]|没错|好[的啊呀]|就是这样|当然可以|可以的)"
 )
 _BUT = re.compile(
-    r"\b(?:but|however|except|actually|no|not|wrong|never)\b|n['’]t\b|[?？吗]|但|不(?!错)|可是|(?<![没不])错|没有"
+    r"\b(?:but|however|except|actually|no|not|wrong|never|used to|until|any ?more)\b|n['’]t\b|[?？吗]"
+    r"|但|不(?!错)|可是|(?<![没不])错|没有|以前|曾经|不过"
 )
+_EITHER = re.compile(r"\bor\b(?! (?:so|more|less)\b)[^.!?]*[?]|还是[^。！？]*[?？]|或者?[^。！？]*[?？]")
 
 
 @dataclass(frozen=True)
@@ -60,16 +62,19 @@ def ground_fact(
             its session; None where only `sequence` tells.
 
     Returns:
-        A verdict with the reason "assistant", "quotation", "date", "number", "name" or "support".
+        A verdict with the reason "assistant", "quotation", "date", "number", "name", "support", or
+        one of `stance.misread`.
     """
-    said = _said(sources, following)
+    said = spoken(sources, following)
     if not said:
         return Verdict(ok=False, reason="assistant")
     known = {*speakers, *(m.speaker for m in said if m.speaker)}
-    evidence = Evidence(tuple((_text(m), m.timestamp) for m in said), tuple(sorted(known)))
+    evidence = Evidence(tuple((text_of(m), m.timestamp) for m in said), tuple(sorted(known)))
     reason = missing(content, evidence, entities)
     if not reason and not _supported(content, evidence, similarity):
         reason = "support"
+    if not reason and all(_is_told(m) for m in said):
+        reason = misread(content, [m.content for m in said], known)
     return Verdict(ok=not reason, reason=reason)
 
 
@@ -82,32 +87,7 @@ def holds(text: str, evidence: Sequence[str]) -> Verdict:
     return Verdict(ok=not reason, reason=reason)
 
 
-def ground_time(
-    value: str, sources: Sequence[Message], *, following: Mapping[str, str] | None = None
-) -> datetime | None:
-    """Keep a date that the model gives only where it follows from the cited messages.
-
-    Args:
-        value: ISO date or time, such as "2026-05-13", "2026-05" or "2026-05-13T15:00".
-        sources: The cited messages. An undated one resolves no date word.
-        following: As for `ground_fact`.
-
-    Returns:
-        The date in the time zone of its message, with the time of day where the message holds
-        that too; None where it does not follow: no date is ever invented.
-    """
-    parsed = _iso(value)
-    if parsed is None:
-        return None
-    day, moment = parsed
-    for message in _said(sources, following):
-        text = dates.normal(_text(message))
-        if dates.follows(day, text, message.timestamp):
-            return _at(moment, message)
-    return None
-
-
-def _said(sources: Sequence[Message], following: Mapping[str, str] | None) -> list[Message]:
+def spoken(sources: Sequence[Message], following: Mapping[str, str] | None) -> list[Message]:
     """Take what people said or did, and what a person's answer to the assistant confirmed."""
     people = sorted((m for m in sources if _from_person(m)), key=lambda m: m.sequence)
     yes = [m for m in people if _is_told(m) and _confirms(m.content)]
@@ -116,6 +96,7 @@ def _said(sources: Sequence[Message], following: Mapping[str, str] | None) -> li
         for claim in sources
         if _is_told(claim)
         and fold(claim.role) in _TALKS
+        and not _leaves_open(claim.content)
         and any(_answers(answer, claim, following) for answer in yes)
     ]
     return [*people, *confirmed]
@@ -154,7 +135,12 @@ def _confirms(text: str) -> bool:
     return match is not None and _BUT.search(folded[match.end() : match.end() + 40]) is None
 
 
-def _text(message: Message) -> str:
+def _leaves_open(claim: str) -> bool:
+    """Tell a question of two answers, to which a yes says nothing: "in Paris or in Rome?"."""
+    return _EITHER.search(fold(claim)) is not None
+
+
+def text_of(message: Message) -> str:
     """Give what the model was shown of a message: its text, and of an event where and what."""
     event = "" if message.event_type == "message" else message.event_type
     return "\n".join(part for part in (message.content, event, message.page) if part)
@@ -181,25 +167,3 @@ def _within(term: str, evidence: Evidence) -> bool:
     """Find a term that its neighbours cut differently there: 码 in 尺码."""
     return not term.isascii() and term in evidence.folded
 
-
-def _iso(value: str) -> tuple[dates.Day, datetime] | None:
-    value = value.strip()
-    match = re.fullmatch(r"(\d{4})(?:-(\d{2}))?", value)
-    full = f"{value}-01" if match and match.group(2) else f"{value}-01-01" if match else value
-    try:
-        moment = datetime.fromisoformat(re.sub(r"[zZ]$", "+00:00", full))
-    except ValueError:
-        return None
-    parts = match.groups() if match else (moment.year, moment.month, moment.day)
-    return dates.Day(*(int(part) if part else None for part in parts)), moment
-
-
-def _at(moment: datetime, message: Message) -> datetime:
-    """Drop a time of day that the message does not hold; place the rest in its time zone."""
-    minutes = frozenset({moment.hour * 60 + moment.minute})
-    if not any(minutes & stated for _, stated in clocks(message.content)):
-        moment = moment.replace(hour=0, minute=0, second=0, microsecond=0)
-    if moment.tzinfo is not None:
-        return moment
-    zone = message.timestamp.tzinfo if message.timestamp else None
-    return moment.replace(tzinfo=zone or timezone.utc)

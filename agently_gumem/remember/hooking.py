@@ -137,10 +137,13 @@ async def looked(
         await asked.show(told(), Whose(scope.user_id, scope.space, session_id))
 
 
-def begin(scope: Scope, point: str) -> Round | None:
-    """Begin to ask the hooks of a point; None where there are none."""
-    clean = functools.partial(selected_value, scope)
-    return scope.services.hooks.round(point, scope.troubles.note, clean)
+def begin(scope: Scope, point: str, clean: Callable[[Any], Any] | None = None) -> Round | None:
+    """Begin to ask the hooks of a point; None where there are none.
+
+    `clean` takes out of what a hook gave what is not for memory; it is done in all texts without.
+    """
+    selecting = clean or functools.partial(selected_value, scope)
+    return scope.services.hooks.round(point, scope.troubles.note, selecting)
 
 
 def shown(record: Message | Fact | Summary | Topic, names: str = _MESSAGE) -> dict[str, Any]:
@@ -171,11 +174,16 @@ def selected_value(scope: Scope, value: Any) -> Any:
 
 
 async def write(
-    scope: Scope, records: Sequence[Kept | MemoState], flags: Sequence[Row] = ()
+    scope: Scope,
+    records: Sequence[Kept | MemoState],
+    flags: Sequence[Row] = (),
+    *,
+    seen: int | None = None,
 ) -> None:
     """Write records, and beside them what webhooks were sent about the user since the last time.
 
     Raises:
+        Outdated: Something was forgotten since the generation `seen`; nothing was written.
         StoreError: Nothing was written.
     """
     whose, sent = (scope.user_id, scope.space), scope.services.hooks.sent
@@ -184,7 +192,7 @@ async def write(
         flag_row("sent", scope.services.ids.of("sent", *d.key), **d.model_dump(mode="json"))
         for d in rest
     ]
-    await scope.write(records, [*flags, *rows])
+    await scope.write(records, [*flags, *rows], seen=seen)
     sent.saved(whose, rest)
 
 

@@ -10,7 +10,7 @@ from agently_gumem.errors import ConfigError
 from agently_gumem.records import Message, now
 from agently_gumem.remember import hooking
 from agently_gumem.remember.align import Aligned, Mirror, Said, StoredForm, align, left_out, said
-from agently_gumem.remember.form import form_of, skip_id, stored_form
+from agently_gumem.remember.form import form_of, skip_id, stored_forms
 from agently_gumem.remember.select import is_noise
 from agently_gumem.rows import flag_row, from_row
 from agently_gumem.scope import Scope, Selected
@@ -46,7 +46,7 @@ async def journal(
         head = history[:-1] if history and history[-1].role == "user" else history
         gone = left_out(head)
         blank = {i for i, m in enumerate(head) if _is_no_turn(m)}
-        stored, form = await _all_stored(scope, session_id, mirror, head), form_of(scope)
+        stored, form = await all_stored(scope, session_id, mirror, head), form_of(scope)
         thread = scope.services.worker.thread
         aligned = await thread(align, mirror, head, stored, gone | blank, form)
         await _retract(scope, aligned, gone)
@@ -59,7 +59,7 @@ async def journal(
             # In the pool: looking for secrets in a long text takes its time.
             before = next((i for i, _ in reversed(_stored(scope, session_id))), "")
             made = await thread(_messages, scope, session_id, mirror, head, aligned, gone, before)
-            new = await _hooked(scope, made)
+            new = await hooked(scope, made)
             passed = _skips(scope, head, made.keys() - new.keys())
             if new or passed:
                 flags = [flag_row("skip", skip) for skip in sorted(passed)]
@@ -78,13 +78,13 @@ async def journal(
         return list(new.values())
 
 
-async def _hooked(scope: Scope, made: Mapping[K, Message]) -> dict[K, Message]:
+async def hooked(scope: Scope, made: Mapping[K, Message]) -> dict[K, Message]:
     """Ask hooks about new messages; what one changed is kept as its new text asks for."""
     kept = dict(await hooking.messages(scope, made))
     for key, message in kept.items():
         if message is not made[key]:
             selection = await scope.services.worker.thread(scope.services.select, message.content)
-            kept[key] = message.model_copy(update=_kept_under(selection, message))
+            kept[key] = message.model_copy(update=kept_under(selection, message))
     scope.dropped["hook"] += len(made) - len(kept)
     return kept
 
@@ -116,7 +116,7 @@ async def import_memo(scope: Scope, session_id: str, text: str) -> None:
             stored_at=now(),
             sequence=scope.next_sequence(),
         )
-        kept = await _hooked(scope, {message_id: message})
+        kept = await hooked(scope, {message_id: message})
         # One that a hook drops is kept without its text: it was taken over, and is not again.
         gone = message.model_copy(update={"content": "", "status": "processed"})
         await hooking.write(scope, [kept.get(message_id, gone)])
@@ -151,13 +151,13 @@ async def add(scope: Scope, session_id: str, messages: Sequence[Message]) -> lis
             if stored is None:
                 scope.dropped["selection"] += 1
                 continue
-            _check(scope, stored)
+            check(scope, stored)
             known_before = scope.index.messages.get(stored.id)
             placed.append(known_before or own.setdefault(stored.id, stored))
         known = scope.index.messages.keys() | scope.left_out
         fresh = [m for m in placed if m.id not in known and not scope.refuses(m.id)]
         made = {m.id: m for m in fresh}
-        new = await _hooked(scope, made) if made else {}
+        new = await hooked(scope, made) if made else {}
         if new:
             await hooking.write(scope, list(new.values()))
         lost = made.keys() - new.keys()
@@ -193,12 +193,12 @@ def _placed(
             "stored_at": now(),
             "attempts": 0,
             "sequence": scope.next_sequence(),
-            **_kept_under(selection, message),
+            **kept_under(selection, message),
         }
     )
 
 
-def _kept_under(selection: Selected, message: Message | None = None) -> dict[str, Any]:
+def kept_under(selection: Selected, message: Message | None = None) -> dict[str, Any]:
     """Say under which labels, and until when, a message is kept."""
     given = message.access if message is not None else []
     ends = [message.expires_at] if message is not None and message.expires_at else []
@@ -208,7 +208,7 @@ def _kept_under(selection: Selected, message: Message | None = None) -> dict[str
     return {"access": access, "expires_at": min(ends, default=None)}
 
 
-def _check(scope: Scope, message: Message) -> None:
+def check(scope: Scope, message: Message) -> None:
     """Refuse a message that could not be stored as itself.
 
     Raises:
@@ -235,10 +235,10 @@ def _selected(scope: Scope, value: Any) -> Any:
 
 
 def _stored(scope: Scope, session_id: str) -> list[tuple[str, Said]]:
-    return [(m.id, stored_form(m)) for m in scope.messages_of(session_id)]
+    return stored_forms(scope, session_id, scope.messages_of(session_id))
 
 
-async def _all_stored(
+async def all_stored(
     scope: Scope, session_id: str, mirror: Mirror, head: Sequence[Said]
 ) -> list[tuple[str, Said]]:
     """List what is stored of a session, also past what the index of a large user holds."""
@@ -248,8 +248,8 @@ async def _all_stored(
     rows = await scope.services.worker.thread(scope.rows.load)
     records = [from_row(row) for row in rows if row.layer == "message"]
     held = [r for r in records if isinstance(r, Message) and r.session_id == session_id]
-    held.sort(key=lambda m: m.sequence)
-    return [(m.id, stored_form(m)) for m in held]
+    held = [m for m in held if not scope.refuses(m.id)]
+    return stored_forms(scope, session_id, held)
 
 
 def _known_to_skip(form: StoredForm, mirror: Mirror, head: Sequence[Said], start: int) -> set[int]:
@@ -257,9 +257,16 @@ def _known_to_skip(form: StoredForm, mirror: Mirror, head: Sequence[Said], start
     return {
         i
         for i in range(start, len(head))
-        if i not in mirror.live
+        if not came_live(mirror, head, i)
         and form.passed_over(form.form(head[i - 1]) if i else None, form.form(head[i]))
     }
+
+
+def came_live(mirror: Mirror, head: Sequence[Said], place: int) -> bool:
+    """Tell whether a message was seen to arrive, or answers one that was."""
+    if head[place].role == "user":
+        return place in mirror.live
+    return place in mirror.live or (place > 0 and mirror.arrived(place - 1, head[place - 1]))
 
 
 async def pass_over(scope: Scope, history: Sequence[Said], start: int) -> None:
@@ -328,7 +335,7 @@ def _messages(
             timestamp=_moment(mirror, head, place),
             stored_at=now(),
             sequence=scope.next_sequence(),
-            **_kept_under(selection),
+            **kept_under(selection),
         )
     return new
 

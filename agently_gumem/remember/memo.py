@@ -10,6 +10,7 @@ from typing import Any, cast
 from agently_gumem.memo_schema import MemoSchema
 from agently_gumem.prompts import MemoPatch
 from agently_gumem.recall.memo import MAX_DEPTH, bound_memo
+from agently_gumem.recall.outdated import without
 from agently_gumem.records import Fact, MemoState
 from agently_gumem.remember.ground import SUPPORT_SHARE
 from agently_gumem.remember.specifics import Evidence, missing
@@ -90,8 +91,9 @@ def apply_patches(
     pruned = {k: _prune({k: v}, links.get(k, []), facts, rules.names) for k, v in value.items()}
     value = {key: left for key, left in pruned.items() if not _empty(left)}
     refused: list[str] = []
+    olds = _before(facts)
     for patch in patches:
-        reason = _apply(patch, value, links, behind, facts, rules)
+        reason = _apply(patch, value, links, behind, facts, olds, rules)
         if reason:
             refused.append(reason)
     return Patched(_settled(before, value, links, facts, rules, now), refused)
@@ -129,12 +131,15 @@ def _apply(
     links: dict[str, list[str]],
     behind: Mapping[str, Fact | None],
     facts: Mapping[str, Fact],
+    olds: Mapping[str, Sequence[str]],
     rules: MemoRules,
 ) -> str:
     """Apply one patch in place, and say what was refused of it."""
     if not patch.facts:
         return "no facts behind it"
     resting = [behind.get(ref) for ref in patch.facts]
+    if any(f is not None and f.access for f in resting):
+        return "a fact behind it is kept under a label"
     sure = [f for f in resting if f is not None and f.certainty != "inferred"]
     if len(sure) < len(resting):
         return "a fact behind it was refused or is a guess"
@@ -144,6 +149,8 @@ def _apply(
         return "does not fit the schema"
     before = value.get(patch.key)
     known = [facts[i] for i in links.get(patch.key, []) if _active(facts.get(i))]
+    gone = [text for fact in (*sure, *known) for text in olds.get(fact.id, ())]
+    wanted = _present(wanted, gone) if gone else wanted
     said = _Ground((*sure, *known), before, wanted, rules.names).held({patch.key: wanted})
     if said != wanted and _empty(said):
         return "says more than its facts"
@@ -153,6 +160,29 @@ def _apply(
     value[patch.key] = merged
     links[patch.key] = [*links.get(patch.key, []), *(f.id for f in sure)]
     return "" if said == wanted else "says more than its facts"
+
+
+def _before(facts: Mapping[str, Fact]) -> dict[str, list[str]]:
+    """Map each Fact to the texts of those that it took the place of, over the whole chain."""
+    olds: dict[str, list[str]] = {}
+    for fact in facts.values():
+        seen, end = set[str](), facts.get(fact.superseded_by)
+        while end is not None and end.id not in seen:
+            seen.add(end.id)
+            olds.setdefault(end.id, []).append(fact.content)
+            end = facts.get(end.superseded_by)
+    return olds
+
+
+def _present(value: Any, olds: Sequence[str]) -> Any:
+    """Tell a value without what was before: the memo says what holds."""
+    if isinstance(value, str):
+        return without(value, olds)
+    if isinstance(value, Mapping):
+        return {k: _present(v, olds) for k, v in cast("Mapping[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_present(item, olds) for item in cast("list[Any]", value)]
+    return value
 
 
 def _sized(key: str, raw: Any, rules: MemoRules) -> Any:
@@ -439,4 +469,5 @@ def _empty(value: Any) -> bool:
 
 
 def _active(fact: Fact | None) -> bool:
-    return fact is not None and fact.validity == "active"
+    """Tell whether a Fact may stand behind the memo, which every reader of the user sees."""
+    return fact is not None and fact.validity == "active" and not fact.access

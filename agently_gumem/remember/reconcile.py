@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from agently_gumem.recall.outdated import old_value, terms_of
 from agently_gumem.records import Fact, noted
 from agently_gumem.remember import specifics as sp
 from agently_gumem.remember.same import differs
@@ -20,6 +21,8 @@ RELATED_SIMILARITY = 0.61
 CORRECTION_SIMILARITY = 0.41
 # So many Facts a new one may retire for no more than the name of their topic, the model's word.
 _BY_TOPIC = 2
+# Of the content words of the shorter of two Facts: "wears size 42", "shoe size is 42".
+_ALIKE = 0.6
 
 
 @dataclass(frozen=True)
@@ -109,11 +112,11 @@ class _State:
         present = next((f for f in equals if f.validity == "active"), None)
         if present is None and fact.id in self.live:
             return fact.id  # the same text from the same source again: what was decided stands
-        target = present or self._same(proposal)
-        if target is not None:
-            self._join(target.id, fact)
-        else:
+        target = present or self._same(proposal) or self._given_up(proposal, equals)
+        if target is None:
             self._add(proposal, equals)
+        elif target.validity == "active" or fact.certainty != "inferred":
+            self._join(target.id, fact)
         ended = target.id if target else fact.id
         for ref in proposal.replaces:
             self._replace(proposal, ref, ended)
@@ -157,6 +160,20 @@ class _State:
             said = [i for i in fact.source_message_ids if i not in known.source_message_ids]
             self.write(noted(known.model_copy(update=joined), at=self.now, what="joined", by=said))
 
+    def _given_up(self, proposal: Proposal, equals: list[Fact]) -> Fact | None:
+        """Find the superseded Fact that a guess or an older statement only says again.
+
+        A message that comes late, or was with the model while an operator corrected the Fact, must
+        not bring the old value back.
+        """
+        for former in equals:
+            end = self._active_end(former)
+            reason = _too_weak(proposal.fact, end) if end is not None else ""
+            if reason:
+                self.refused.setdefault(proposal.ref, reason)
+                return former
+        return None
+
     def _add(self, proposal: Proposal, equals: list[Fact]) -> None:
         """Add a Fact; said before and given up since, it takes the place of what stands now."""
         fact = proposal.fact
@@ -165,12 +182,7 @@ class _State:
         self.remember_text(fact)
         for former in equals:
             end = self._active_end(former)
-            if end is None or end.id == fact.id:
-                continue
-            reason = _too_weak(fact, end)
-            if reason:
-                self.refused.setdefault(proposal.ref, reason)
-            else:
+            if end is not None and end.id != fact.id:
                 self._supersede(end, fact.id, fact)
 
     def _active_end(self, fact: Fact) -> Fact | None:
@@ -185,16 +197,31 @@ class _State:
 
     def _replace(self, proposal: Proposal, ref: str, successor: str) -> None:
         target, reason = self._candidate(proposal, ref)
+        if target is not None and reason == "inactive":
+            # Superseded while the model was asked: the verdict is on what took its place.
+            end = self._active_end(target)
+            target, reason = (end, "") if end is not None else (target, reason)
         if target is not None and successor in (target.id, target.superseded_by):
             return
-        if target is not None and not reason:
-            reason = _too_weak(proposal.fact, target)
         if target is not None and not reason and not self._related(proposal, ref, target):
             reason = "unrelated"
+        if target is not None and not reason:
+            reason = _too_weak(proposal.fact, target)
+            if reason == "older" and successor in self.new:
+                self._supersede(self.live[successor], target.id, target)
         if target is None or reason:
             self.refused.setdefault(proposal.ref, reason)
             return
         self._supersede(target, successor, proposal.fact)
+        self._supersede_alike(target, successor, proposal.fact)
+
+    def _supersede_alike(self, target: Fact, successor: str, said: Fact) -> None:
+        """End with a Fact those shown beside it that say the same old value in other words."""
+        for shown in self.candidates.values():
+            other = self.live[shown.id]
+            live = other.validity == "active" and other.id != successor
+            if live and not _too_weak(said, other) and _says_it_too(other, target, said):
+                self._supersede(other, successor, said)
 
     def _related(self, proposal: Proposal, ref: str, target: Fact) -> bool:
         """Ask for something in common: a true Fact is not retired by an unrelated one."""
@@ -227,6 +254,21 @@ def _too_weak(new: Fact, target: Fact) -> str:
         return "guess"
     older = new.valid_from and target.valid_from and new.valid_from < target.valid_from
     return "older" if older else ""
+
+
+def _says_it_too(other: Fact, old: Fact, new: Fact) -> bool:
+    """Tell whether a Fact says the same as one that was just replaced: the value that is gone."""
+    value = old_value(old.content, new.content)
+    mine, theirs = terms_of(other.content), terms_of(old.content)
+    shared = len(mine & theirs)
+    return (
+        value is not None
+        and fold(other.subject) == fold(old.subject)
+        and value.gone <= mine
+        and shared >= max(2, _ALIKE * min(len(mine), len(theirs)))
+        and not differs(other.content, old.content)
+        and bool(differs(other.content, new.content))
+    )
 
 
 def _later(a: Fact, b: Fact) -> datetime | None:

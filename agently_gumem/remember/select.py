@@ -1,20 +1,29 @@
-"""What may be remembered: secrets and numbers of people and accounts become typed placeholders.
+"""What may be remembered: secrets, numbers and special content become typed placeholders.
 
 Runs before anything is stored, logged or sent to a model. Checksums come from python-stdnum,
-patterns of provider keys from detect-secrets; both are imported at the first use.
+patterns of provider keys from detect-secrets, telephone numbers from phonenumbers; each is
+imported at its first use.
 """
 
 import re
 import unicodedata
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import lru_cache
+from typing import cast
 
-from agently_gumem.privacy import PrivacyPolicy
-from agently_gumem.remember._sensitive import Found, find
+from agently_gumem.privacy import Category, PrivacyPolicy, Treatment, event_key
+from agently_gumem.remember._lexicon import CATEGORIES, Words, lexicon
+from agently_gumem.remember._numbers import find_numbers
+from agently_gumem.remember._secrets import find_secrets
+from agently_gumem.remember.contacts import find_emails, find_phones
+from agently_gumem.remember.special import statements
+
+Found = tuple[int, int, str]
+"""Start, end, category."""
 
 # Characters that are not seen: soft hyphen, joiners, direction marks, variation selectors, tags.
 _INVISIBLE = re.compile(
@@ -30,7 +39,9 @@ _NOISE_EVENTS = """
     scroll scrolling hover hovering mousemove mouseover mouseenter mouseleave mouseout cursor
     cursormove pointermove focus blur resize expand expanded expandpanel panelexpanded panelexpand
     collapse collapsed collapsepanel panelcollapsed toggle togglepanel panel dwellscroll viewport
-    keydown keyup touchmove
+    keydown keyup touchmove strayclick misclick accidentalclick rageclick deadclick dwell idle
+    impression heartbeat pagination pagecursor nextcursor nexttoken pagetoken tooltoken csrf nonce
+    onetimetoken sessiontoken uistate temporarysort panelstate
 """
 _NOISE = frozenset(_NOISE_EVENTS.split())
 _NOISE_TEXT = re.compile(
@@ -40,28 +51,40 @@ _NOISE_TEXT = re.compile(
 )
 
 
-# What stands in a text for what was taken out of it.
-PLACEHOLDERS = ("[secret]", "[card]", "[id-number]", "[bank-account]")
+# What stands in a text for what was taken out of it, now or by being forgotten.
+PLACEHOLDERS = (
+    "[secret]",
+    "[card]",
+    "[id-number]",
+    "[bank-account]",
+    "[email]",
+    "[phone]",
+    "[special]",
+    "[forgotten]",
+)
+_SPECIAL = frozenset(CATEGORIES)
 
 
 @dataclass(frozen=True)
 class Selection:
-    """A text as it may be remembered, and how much of each kind was taken out."""
+    """A text as it may be remembered, and what was found in it."""
 
     text: str
     found: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Kind of placeholder -> how many."""
+    """Kind of placeholder -> how many took the place of something."""
     drop: bool = False
     """The whole message is not for memory."""
     access: tuple[str, ...] = ()
     """Labels under which what was kept may be shown."""
     lifetime: timedelta | None = None
-    """How long what was kept may be kept."""
+    """How long what was kept may be kept, the shortest time of all that was found."""
+    special: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Category of special content -> how many statements, taken out or kept under limits."""
 
 
 @dataclass(frozen=True)
 class Selector:
-    """Replaces what is not for memory: `[secret]`, `[card]`, `[id-number]`, `[bank-account]`.
+    """Replaces what is not for memory by placeholders such as `[secret]` and `[special]`.
 
     Selecting twice changes nothing more. What is not replaced stays as it was, to the character.
     """
@@ -71,21 +94,85 @@ class Selector:
     def __call__(self, text: str) -> Selection:
         """Select one text."""
         found: Counter[str] = Counter()
+        special: Counter[str] = Counter()
+        drop = False
         for _ in range(_MAX_PASSES):
             shadow, hidden = _shadow(text)
-            places = _merged(find(shadow))
+            places = self._taken_out(shadow)
             if not places:
                 break
             text = _replaced(text, places, hidden)
-            found.update(kind for _, _, kind in places)
-        return Selection(text, dict(found))
+            found.update(_placeholder(category) for _, _, category in places)
+            special.update(category for _, _, category in places if category in _SPECIAL)
+            drop = drop or any(self._of(c).action == "drop" for _, _, c in places)
+        kept = self._kept(_shadow(text)[0])
+        special.update(category for _, _, category in kept if category in _SPECIAL)
+        limits = [self._of(c) for c in dict.fromkeys(category for _, _, category in kept)]
+        return Selection(
+            text=text,
+            found=dict(found),
+            drop=drop,
+            access=tuple(dict.fromkeys(t.access for t in limits if t.access)),
+            lifetime=min((t.lifetime for t in limits if t.lifetime), default=None),
+            special=dict(special),
+        )
+
+    def _of(self, category: str) -> Treatment:
+        return self.policy.treatment(cast("Category", category))
+
+    def _taken_out(self, shadow: str) -> list[Found]:
+        """Find what goes: first what has a form of its own, then the statements around it."""
+        for places in (self._with_a_form(shadow), self._statements(shadow)):
+            if taken := _merged(p for p in places if self._of(p[2]).action != "keep"):
+                return taken
+        return []
+
+    def _kept(self, shadow: str) -> list[Found]:
+        """Find what stays for a time or for some readers only."""
+        if not any(self._of(c).limited for c in _kinds()):
+            return []
+        places = [*self._with_a_form(shadow), *self._statements(shadow)]
+        return [p for p in places if self._of(p[2]).limited]
+
+    def _with_a_form(self, shadow: str) -> Iterator[Found]:
+        yield from ((*span, "secret") for span in find_secrets(shadow))
+        yield from find_numbers(shadow)
+        if _acts(self.policy.emails):
+            yield from ((*span, "email") for span in find_emails(shadow))
+        if _acts(self.policy.phones):
+            spans = find_phones(shadow, self.policy.phone_regions)
+            yield from ((*span, "phone") for span in spans)
+
+    def _statements(self, shadow: str) -> Iterator[Found]:
+        given: Words = tuple((c, tuple(w)) for c, w in self.policy.special_words.items())
+        words = lexicon(given, tuple(self.policy.harmless_words))
+        for start, end, category in statements(shadow, words):
+            if _acts(self._of(category)):
+                yield start, end, category
 
 
-def is_noise(event_type: str, content: str) -> bool:
+def _acts(treatment: Treatment) -> bool:
+    return treatment.action != "keep" or treatment.limited
+
+
+def _kinds() -> tuple[str, ...]:
+    return ("secret", "card", "bank-account", "id-number", "email", "phone", *CATEGORIES)
+
+
+def _placeholder(category: str) -> str:
+    return "special" if category in _SPECIAL else category
+
+
+def is_noise(event_type: str, content: str, policy: PrivacyPolicy | None = None) -> bool:
     """Tell whether an event is state of the screen, or says nothing at all."""
     if not _INVISIBLE.sub("", content).strip():
         return True
-    kind = re.sub(r"[^a-z]", "", event_type.lower())
+    kind = event_key(event_type)
+    if policy is not None:
+        if any(kind == event_key(wanted) for wanted in policy.wanted_events):
+            return False
+        if any(kind == event_key(noise) for noise in policy.noise_events):
+            return True
     if kind in ("", "message"):
         return False
     return kind in _NOISE or (kind == "action" and _NOISE_TEXT.match(content) is not None)
@@ -126,11 +213,11 @@ def _merged(places: Iterator[Found]) -> list[Found]:
     return merged
 
 
-def _replaced(text: str, places: list[Found], hidden: list[int]) -> str:
+def _replaced(text: str, places: Sequence[Found], hidden: list[int]) -> str:
     parts: list[str] = []
     done = 0
-    for start, end, kind in places:
+    for start, end, category in places:
         first = start + bisect_right(hidden, start)
-        parts += [text[done:first], f"[{kind}]"]
+        parts += [text[done:first], f"[{_placeholder(category)}]"]
         done = end - 1 + bisect_right(hidden, end - 1) + 1
     return "".join([*parts, text[done:]])

@@ -8,12 +8,13 @@ beside it. All checks look at a bounded stretch before and after a word.
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from agently_gumem.remember._lexicon import Lexicon, Term
 from agently_gumem.remember._person import (
     APPLIED,
+    CHOOSES,
     CLAIM,
     FRAME,
     HAS,
@@ -21,6 +22,8 @@ from agently_gumem.remember._person import (
     IS,
     MEDICAL,
     PERSON,
+    QUOTED,
+    SELF,
     TASK,
     THING,
     THINGS,
@@ -33,7 +36,7 @@ _BREAK = re.compile(
     r"(?=(?:I|I['’]\w+|we|he|she|they|my|our|his|her|their|you|your|it)\b)",
     re.IGNORECASE,
 )
-_BEFORE, _BEHIND = 90, 40
+_BEFORE = 64
 
 
 class Statement(NamedTuple):
@@ -70,12 +73,15 @@ def _sentence(text: str, start: int, end: int, terms: list[Term]) -> Iterator[St
     said: set[str] = set()
     for term in terms:
         place = (term.start - start, term.end - start)
-        follows = term.category in said and term.strength in ("noun", "identity")
+        clause = _clause(sentence, *edges, place)
+        if term.category in clauses.get(clause, ()):
+            continue
+        follows = term.category in said and term.strength in ("noun", "identity", "choice")
         if _is_said(sentence, place, term, person, task) or (
             follows and not THING.match(sentence, place[1])
         ):
             said.add(term.category)
-            clauses.setdefault(_clause(sentence, *edges, place), set()).add(term.category)
+            clauses.setdefault(clause, set()).add(term.category)
     for (first, last), categories in clauses.items():
         yield from (Statement(start + first, start + last, c) for c in sorted(categories))
 
@@ -87,22 +93,52 @@ def _is_said(
     if term.strength == "given":
         return True
     before = sentence[max(0, place[0] - _BEFORE) : place[0]]
-    claimed = CLAIM.search(before) is not None
-    if (task or FRAME.search(sentence[max(0, place[0] - 300) : place[0]])) and not claimed:
+    framed = task or FRAME.search(sentence[max(0, place[0] - 300) : place[0]])
+    if framed and (QUOTED.match(sentence) or not CLAIM.search(before)):
         return False
     if THING.match(sentence, place[1]):
         return False
-    if term.strength == "alone":
-        return person or term.category == "allergy" or APPLIED.search(before) is not None
-    if term.strength == "identity":
-        subject = IS.search(before)
-        return subject is not None and not (term.category == "origin" and subject.group("they"))
-    behind = sentence[place[1] : place[1] + _BEHIND]
-    has = HAS.search(before) is not None or HAS_BEHIND.match(behind) is not None
-    if term.strength == "weak":
-        around = sentence[max(0, place[0] - 200) : place[1] + 200]
-        return MEDICAL.search(around) is not None and not THINGS.search(around)
-    return has and (person or APPLIED.search(before) is not None)
+    return _RULES[term.strength](sentence, place, term, person, before)
+
+
+def _alone(
+    sentence: str, place: tuple[int, int], term: Term, person: bool, before: str
+) -> bool:
+    if person or term.category == "allergy" or APPLIED.search(before):
+        return True
+    return SELF.match(sentence, place[1]) is not None
+
+
+def _identity(
+    sentence: str, place: tuple[int, int], term: Term, person: bool, before: str
+) -> bool:
+    subject = IS.search(before)
+    return subject is not None and not (term.category == "origin" and subject.group("they"))
+
+
+def _noun(sentence: str, place: tuple[int, int], term: Term, person: bool, before: str) -> bool:
+    if not (person or APPLIED.search(before)):
+        return False
+    return HAS.search(before) is not None or HAS_BEHIND.match(sentence, place[1]) is not None
+
+
+def _weak(sentence: str, place: tuple[int, int], term: Term, person: bool, before: str) -> bool:
+    around = sentence[max(0, place[0] - 200) : place[1] + 200]
+    return MEDICAL.search(around) is not None and not THINGS.search(around)
+
+
+def _choice(sentence: str, place: tuple[int, int], term: Term, person: bool, before: str) -> bool:
+    return (person or bool(APPLIED.search(before))) and CHOOSES.search(before) is not None
+
+
+_Rule = Callable[[str, tuple[int, int], Term, bool, str], bool]
+_RULES: dict[str, _Rule] = {
+    "alone": _alone,
+    "identity": _identity,
+    "noun": _noun,
+    "weak": _weak,
+    "choice": _choice,
+}
 
 
 def _clause(

@@ -10,6 +10,7 @@ from agently_gumem.prompts import SameTopic, SummarizeAnswer, SummaryDraft, Topi
 from agently_gumem.records import EventTime, Fact, Summary, Topic, now
 from agently_gumem.remember import hooking
 from agently_gumem.remember.extract import short, unit
+from agently_gumem.remember.governed import as_governed, shown_to_model
 from agently_gumem.remember.ground import holds
 from agently_gumem.rows import Kept
 from agently_gumem.scope import Scope
@@ -68,8 +69,9 @@ async def summarize(scope: Scope, agent: Any | None) -> list[Summary]:
         ModelError: There was no valid answer; Facts and memo are stored already.
         StoreError: Nothing was written.
         HookError: A hook failed that stops the work then; the same holds.
+        Outdated: Something was forgotten meanwhile; the same holds.
     """
-    index = scope.index
+    index, seen = scope.index, scope.generation
     waiting = due(
         index.topics.values(),
         index.facts.values(),
@@ -85,8 +87,7 @@ async def summarize(scope: Scope, agent: Any | None) -> list[Summary]:
     for entry in waiting:
         own = {f"k{len(refs) + i}": fact for i, fact in enumerate(entry.facts, 1)}
         refs.update(own)
-        previous = entry.previous.content if entry.previous else ""
-        shown.append(TopicFacts(entry.topic.name, own, previous))
+        shown.append(TopicFacts(entry.topic.name, own, shown_to_model(entry.previous)))
     names = [t.name for t in index.topics.values()][: 3 * scope.services.limits.topics]
     prompt = scope.services.prompts.summarize(shown, names, await _instructions(scope, shown))
     try:
@@ -111,7 +112,8 @@ async def summarize(scope: Scope, agent: Any | None) -> list[Summary]:
     moved = {fold(alias): t.name for t in merged if isinstance(t, Topic) for alias in t.aliases}
     records = [_moved(record, moved) for record in records]
     latest = {record.id: record for record in [*merged, *records]}
-    await hooking.write(scope, list(latest.values()))
+    async with scope.journal_lock:  # an operator changes Summaries under it
+        await hooking.write(scope, as_governed(latest.values(), scope.index.summaries), seen=seen)
     await scope.delete("topic", gone)
     _note_asked(scope, waiting)
     return made

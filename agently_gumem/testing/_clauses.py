@@ -19,6 +19,7 @@ _CLAUSE_EN = re.compile(
     r"(?:I|I'm|my|never|always|please|do not|no|keep|use|avoid|call me)\b)"
 )
 _CLAUSE_ZH = re.compile(r"[，,]\s*|(?<=[\u4e00-\u9fff])、(?=不要|别)|\s+(?=我)")
+_SELF = re.compile(r"\b(?:I|my|me)\b|我")
 _QUOTED = re.compile(r"[“\"「『]([^”\"」』]+)[”\"」』]")
 
 
@@ -57,12 +58,10 @@ def _body(sentence: str, brief: Brief) -> tuple[str, bool]:
     body = say.LEAD.sub("", singular(expand(sentence.strip().rstrip(".!?。！？;； "))))
     if brief.hypotheticals and say.HYPOTHETICAL.search(body):
         return "", asked
-    if brief.quotations:
-        if say.REPORTED.search(body):
-            return "", asked
-        body = _QUOTED.sub("", body)
-    else:
+    if not brief.quotations:
         body = _own_words(body)
+    elif say.REPORTED.search(body) or any(map(_SELF.search, _QUOTED.findall(body))):
+        return "", asked
     return say.LEAD.sub("", body).strip(), asked
 
 
@@ -86,15 +85,15 @@ class _Reader:
         joint = "，" if self.chinese else ", "
         for place, piece in enumerate(pieces):
             clause = self._bare(piece)
-            if not self.chinese and place + 1 < len(pieces) and say.CONDITION.match(clause):
+            if place + 1 < len(pieces) and self._opens(clause):
                 before.append(clause)
                 continue
             if not clause or place in asking or (self.brief.questions and self._asks(clause)):
                 continue
-            kind = self._kind(clause, bool(found))
+            kind = self._kind(clause, bool(found)) or self._bid(clause, before)
             if kind:
                 own = bool(re.match(r"我|I\b|my\b", clause, re.IGNORECASE))
-                text = joint.join([clause, *before])
+                text = joint.join([*before, clause] if self.chinese else [clause, *before])
                 found.append(Clause(text, kind, bool(found) and not own))
                 before = []
             elif self._others(clause):
@@ -103,6 +102,15 @@ class _Reader:
                 last = found[-1]
                 found[-1] = Clause(last.text + joint + clause, last.kind, last.follows)
         yield from found
+
+    def _opens(self, clause: str) -> bool:
+        """Tell a part that only says of what, or when, the next one speaks."""
+        return bool((say.TOPIC_ZH if self.chinese else say.CONDITION).search(clause))
+
+    def _bid(self, clause: str, before: Sequence[str]) -> str:
+        """Tell a standing request: what to do whenever something is the case."""
+        standing = any(map(say.WHENEVER.search, before)) and " " in clause
+        return "preference" if standing and not (self._others(clause) or self._asks(clause)) else ""
 
     def _bare(self, piece: str) -> str:
         clause = say.LEAD.sub("", piece)
@@ -138,7 +146,7 @@ class _Reader:
 
 
 def _kind_en(bare: str) -> str:
-    if say.IMPERATIVE.search(bare):
+    if " " in bare and say.IMPERATIVE.search(bare):
         return "constraint" if say.FORBIDS.search(bare) else "preference"
     if say.ABOUT_ME.search(bare):
         return _kind(bare)
@@ -159,7 +167,7 @@ def _kind_zh(bare: str, inside: bool) -> str:
             return "constraint"
         plan = say.PLAN.search(bare[:mine])
         return "plan" if plan else _kind(bare[mine:])
-    if say.HABIT_ZH.search(bare) and not inside:
+    if say.HAPPENED_ZH.search(bare) or (say.HABIT_ZH.search(bare) and not inside):
         return "fact"
     stated = (say.LIMIT, say.PLAN, say.LIKING, say.IDENTITY)
     return _kind(bare) if any(p.search(bare) for p in stated) else ""

@@ -36,6 +36,7 @@ _WEEK = re.compile(
 _MONTH = re.compile(r"\b(next|last) month\b|(?<!\d)(下|上)个?月", re.IGNORECASE)
 _YEAR = re.compile(r"\b(next|last) year\b|(明|去)年", re.IGNORECASE)
 _BACK = frozenset({"last", "上", "去", "ago", "前"})
+_PAST = re.compile(r"\b(?:was|were|had|did|got|went|came|met|saw|\w{3,}ed)\b|了", re.IGNORECASE)
 _ISO = re.compile(r"\b(\d{4}-\d{2}-\d{2})\b")
 
 
@@ -102,7 +103,14 @@ def _weekday(text: str, today: date, plan: bool) -> date | None:
         return monday + timedelta(days=day - 7)
     if which in ("this", "这", "本"):
         return monday + timedelta(days=day)
-    return today + timedelta(days=(day - today.weekday()) % 7) if plan else None
+    if plan:
+        return today + timedelta(days=(day - today.weekday()) % 7)
+    return today - timedelta(days=(today.weekday() - day - 1) % 7 + 1) if past(text) else None
+
+
+def past(text: str) -> bool:
+    """Tell a sentence of what has happened."""
+    return _PAST.search(text) is not None
 
 
 def _span(text: str, today: date) -> tuple[str, str, str]:

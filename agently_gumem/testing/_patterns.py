@@ -22,7 +22,7 @@ WEEKDAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
 
 # A sentence with one of these says nothing about the speaker as such.
 HYPOTHETICAL = _any(
-    rf"""^if\b(?!.*\bask\b)|\bif i (were|was|had|could|won)\b|^(suppose|supposing|imagine|pretend
+    r"""^if\b(?!.*\bask\b)|\bif i (were|was|had|could|won)\b|^(suppose|supposing|imagine|pretend
     |let us (say|assume|pretend)|assume|assuming|what if|say i)\b|\bi wish\b|\bi would have\b
     |如果|假如|要是|假设|倘若|万一|想象一下|假装|设想"""
 )
@@ -44,7 +44,9 @@ OTHERS = _any(
     rf"""^(?:\w+ ){{0,2}}my (?:\w+ )?(?:{PERSONS})(?:'s \w+)? (?!(?:'s )?(?:name|birthday)\b
     |is (?:called|named)\b|and i\b)\w+"""
 )
-OTHERS_ZH = _any(rf"^我(的)?(一个|那个)?({PERSONS_ZH})(?!.{{0,2}}(叫|生日|名字))")
+OTHERS_ZH = _any(
+    rf"^(我(的)?(一个|那个)?|[^我]{{1,5}}|)({PERSONS_ZH})(?!.{{0,2}}(叫|生日|名字))(?!.{{0,4}}我)"
+)
 QUESTION = _any(
     r"""^(what|how|why|when|where|who|which|whose|can|could|would|will|should|shall|do|does|did
     |is|are
@@ -58,7 +60,7 @@ QUESTION_ZH = _any(
 CORRECTION = _any(
     r"""\b(actually|correction|no longer|any ?more|instead|not true|changed|i was wrong|i meant
     |rather than
-    |from now on|these days)\b|\bnow\b|\bnot\b.{1,40}\bbut\b|, not\b|^no,
+    |from now on|these days)\b|\bnow\b|\bnot\b.{1,40}\bbut\b|, not\b|^(\w+,? )?no\b[,. ]
     |其实|改成|改为|换成|不是.{1,20}(而)?是|现在|更正|不再|不对|说错了|记错了|已经不"""
 )
 HEDGE = _any(
@@ -78,6 +80,9 @@ SMALL_TALK = _any(
     |advice))
     |do not (know|care|mind|understand|get it|think)|did not (mean|say|ask|know)
     |can not (believe|tell|remember|wait|see|find|open|hear)
+    |meant\b|am saying\b|(can|could) (now |finally |already )?(read|see|hear|open|log)
+    |(get|got|have) (an? |the )?(error|warning|message|blank)|(love|like|hate|enjoy) (it|that|this
+    |these|those|your|the idea)\b|(deleted|removed|closed|opened|rebooted|reinstalled|pasted|copied)
     |(have |just |already |also |only |really )*(keep (forgetting|asking|getting|seeing)|tried|try
     |talked|clicked|restarted|typed|checked|looked|read|saw|found|heard|thought|mentioned|noticed
     |pressed|asked|guessed|figured|changed (jobs|it|my mind)|will (see|check|try|think|look|let you
@@ -90,7 +95,8 @@ SMALL_TALK = _any(
 SMALL_TALK_ZH = _any(
     r"""^(谢谢|多谢|感谢|你好|您好|好的|好吧|行|嗯|哈|再见|没问题|知道了|明白|早上好|晚上好|辛苦)
     |^我(也)?(知道|明白|看看|想想|想问|想知道|想了解|不知道|不确定|不明白|同意|理解|懂|说|问|很好|没事|回来了)
-    |^(我)?(再|先|也|还)*(想问|问)(下|一下|问|个)|晚安|(明天|回头|改天|下次|回)(再)?(聊|见|说)|^点错|^(搞|弄|说)?错了
+    |^(我)?(再|先|也|还)*(想问|问)(下|一下|问|个)|晚安|(明天|回头|改天|下次|回)(再)?(聊|见|说)|^我(是说|的意思)|^我(也|都|又)?(好像|在想|不清楚|没看懂|删|关|重启|重装|刷新|复制|粘贴|一点|一按|点了)
+    |^我(也|很|好|挺|真)?(喜欢|爱|讨厌)(这个|那个|它|这首|这句)|报错|^点错|^(搞|弄|说)?错了
     |^(其他的|别的|剩下的)?我(也|再|先|都|还)*(想想|看看|考虑|问问|试试|可以|行|没意见|换工作|没事)|记不住|来着$
     |^(请问|请(您|你)?(稍|推荐|告诉|帮|介绍|解释|列|翻译|总结|说|看|查|问|继续)|不要紧|不用谢|不用了|不客气|帮我|给我|别急|别担心)"""
 )
@@ -120,7 +126,8 @@ LIMIT = _any(
     r"""\b(must|never|can ?not|allerg\w*|vegetarian|vegan|halal|kosher|gluten|lactose|budget
     |at most|below|under \D{0,3}\d
     |no more than|maximum|only (eat|drink|use|have|accept|work|fly|take)|have to|not allowed
-    |unable to|do not (eat|drink|fly|drive)
+    |unable to|do not (eat|drink|fly|drive)|no \w+ may|may not|must not
+    |nothing (that|after|before|over|with|above|below)
     |within \D{0,3}\d|up to \D{0,3}\d)\b
     |预算|不能|必须|不要|以内|以下|不超过|最多|至少|过敏|只能|只(吃|喝|要|用|接受|在)|别|禁止|千万|绝不|从不|不吃|不喝|素食|吃素|忌口|不可以"""
 )
@@ -135,7 +142,7 @@ PLAN = _any(
 LIKING = _any(
     r"""\b(like|love|prefer|enjoy|hate|dislike|adore|favou?rite|fond of|fan of|would rather
     |can not stand|detest|want)\b
-    |喜欢|偏好|偏爱|热爱|讨厌|最爱|爱(吃|喝|看|听|玩|用|穿|好)|想要|希望|最好|宁愿|习惯|受不了|钟爱|倾向|默认|爱(?!人|心|情)"""
+    |喜欢|偏好|偏爱|热爱|讨厌|最爱|爱(吃|喝|看|听|玩|用|穿|好)|想要|希望|最好|宁愿|习惯|受不了|钟爱|合我(胃口|心意|意)|对我的?胃口|是我的菜|(的时候|每次).{0,4}(都|就)给我|倾向|默认|爱(?!人|心|情)"""
 )
 IDENTITY = _any(
     r"""^my .+ (is|are) |^i am (an? |from |called |named |the |\d+ years|in |based|married|single)
@@ -147,13 +154,15 @@ ABOUT_ME = _any(
 )
 # A limit on whatever is looked for: it has to stay below 800.
 BOUND = _any(
-    r"""^(it|they|that|everything|anything|all of it) (has to|have to|must|should|can ?not)\b.*\b(below
-    |under|over|above|at most|at least|less than|more than|within|max|minimum|before|after)\b"""
+    r"""^(it|they|that|everything|anything|all of it) (has to|have to|must|should|can ?not)\b.*\b(
+    below|under|over|above|at most|at least|less than|more than|within|max|minimum|before|after)\b"""
 )
 APPOINTMENT = _any(
     r"^(?:the |a |an )?(?:dentist|doctor|vet|hairdresser|interview|appointment|meeting|exam|flight"
     rf"|trip|wedding|deadline|holidays?)\b.*\b(?:tomorrow|tonight|next|on (?:{WEEKDAYS})|in \d+)"
 )
+WHENEVER = _any(r"^(when|whenever|every time|each time) (you|it|i|there)\b")
+TOPIC_ZH = _any(r"(嘛|的话)$")
 CONDITION = _any(r"^(for|when|whenever|with|at|during|on|in|as long as|unless)\b")
 SPECIAL = {
     "health": _any(
@@ -167,8 +176,8 @@ SPECIAL = {
         every|pray)\b|信(佛|教|基督|天主)|基督徒|穆斯林|做礼拜|天主教|佛教徒"""
     ),
     "politics": _any(
-        r"""\b(i (always |usually )?voted?|party member|union member|democrat|republican|labour party
-        |communist|conservative party)\b|党员|投票给|入党|工会会员"""
+        r"""\b(i (always |usually )?voted?|party member|union member|democrat|republican
+        |labour party|communist|conservative party)\b|党员|投票给|入党|工会会员"""
     ),
     "origin": _any(r"\b(ethnic\w*|my ethnicity|roma|kurdish)\b|回族|维吾尔|藏族|少数民族|民族是"),
 }
@@ -178,16 +187,23 @@ HEADLESS = _any(
     |never|at most|maximum|allergic|defaults? to)\b
     |no \w+ (on|after|before|in)\b)"""
 )
-NOT_ME_ZH = _any(r"^(你|您|他|她|它|这|那|大家|人们|有些人|咱)")
+NOT_ME_ZH = _any(r"^(你|您|他|她|它|[这那](?!.{0,5}我)|大家|人们|有些人|咱)")
+# In Chinese who speaks is often left out: a thing that happened to whom if not to the speaker.
+HAPPENED_ZH = _any(
+    r"^(昨天|昨晚|前天|今天|今早|刚刚?|终于|最近|上周.?|上个月|去年|.{1,3}前)+.{0,4}(拿到|买|搬|换|收到|订|签|养|开始|辞|入职"
+    r"|毕业|结婚|跑完|考|报|升|领|装)"
+)
 HABIT_ZH = _any(r"^(主要|平时|一般|经常|通常|每天|每周|常)")
 
 LEAD = _any(
     r"""^(?:(?:well|also|and|but|so|oh|ok|okay|hi|hello|hey|thanks|thank you|by the way|sorry|pls
     |no(?!\s+(?!no\b|wait\b|i\b|my\b|actually\b)\w)|wait|yes|yeah|yep|actually|correction|besides
-    |anyway|honestly|guess what|heads up|fyi|btw|one (?:more )?thing|quick (?:one|note|question)|funny
+    |anyway|honestly|guess what|heads up|fyi|btw
+    |(?:a |one |another |last )?(?:quick |small |more |last )?(?:thing|note|one)(?: before i \w+)?(?=:)
+    |one more thing|quick one|funny
     |(?:please )?(?:note|remember|keep in mind|mind) that(?= (?:i|my)\b)|just so you know|look
     |plus|then|because)\b[\s,:!-]*)+
-    |^(?:(?:其实|另外|还有|对了|更正|不对|嗯|哦|那么|然后|而且|并且|但是|不过|但|所以|因为|等等|等下|哎|哎呀|哇|哈+|好奇怪|还有件事|还有|记一下|跟你说一声|跟你说|告诉你个事|说一下|说下|不好意思|抱歉|你好|您好|谢谢|是的|对的?|没错|不是的?|啊)[\s，,：:、!！]*)+"""
+    |^(?:(?:其实|另外|还有|对了|更正|不对|嗯|哦|那么|然后|而且|并且|但是|不过|但|所以|因为|等等|等下|早啊|早上好|先说一句|哎|哎呀|哇|哈+|好奇怪|还有件事|还有|记一下|跟你说一声|跟你说|告诉你个事|说一下|说下|不好意思|抱歉|你好|您好|谢谢|是的|对的?|没错|不是的?|啊)[\s，,：:、!！]*)+"""
 )
 HEDGE_LEAD = _any(
     r"""^(?:maybe|perhaps|probably|possibly|i (?:think|guess|suppose
@@ -216,7 +232,15 @@ EVENT_VERB = _any(
     rf"""^(?:用户|(?:the )?user )?(dwelled on|searched for|{_VERBS})(?:了|p?ed|es|ied|d|s)?(?:\s+
     |[:：]\s*|(?=[\u4e00-\u9fff0-9“]))(.+)$"""
 )
+_SCREEN = _any(
+    r"tab|tooltip|panel|hover|scroll|focus|blur|zoom|modal|popup|toast|menu_|_menu|cursor"
+)
 _NOISE_WORDS = """
 stage scroll hover expand collapse sort focus blur resize mousemove heartbeat page_view
 """
-NOISE = frozenset(_NOISE_WORDS.split())
+_NOISE = frozenset(_NOISE_WORDS.split())
+
+
+def is_screen(event: str) -> bool:
+    """Tell an event that is state of the screen."""
+    return event in _NOISE or _SCREEN.search(event) is not None

@@ -28,15 +28,17 @@ can could must should may might will would shall had was did need went bought mo
 took made ate met saw left found broke grew knew thought told gave came became began
 drank drove fell felt flew forgot kept lost paid ran read said sent slept sold spoke
 spent stood swam taught wore won wrote built chose led sat set put cut hurt let quit
-spread used
+spread used meant dealt picked threw tore woke caught fought sought hid rode rose shook bore
 """
 _FIXED = frozenset(_FIXED_WORDS.split())
+_VERBS = frozenset(
+    {"fly", "apply", "rely", "reply", "supply", "comply", "multiply", "need", "feed"}
+)
+"""Verbs that end as adverbs and past forms do."""
 _SHAPES = {"am": "is", "have": "has", "do": "does", "are": "is"}
 _CALLED = re.compile(r"^(?:please )?call me\s+(.+)$", re.IGNORECASE)
 _CALLED_ZH = re.compile(r"^(?:以后|请|可以|你|就)*(?:叫我|称呼我为?)\s*(.+?)(?:就好|就行|吧)?$")
-_BID = re.compile(
-    r"^(?:please\s+|let us\s+(?:just\s+|always\s+)?)?(.+)$", re.IGNORECASE
-)
+_BID = re.compile(r"^(?:please\s+|let us\s+(?:just\s+|always\s+)?)?(.+)$", re.IGNORECASE)
 _WISH_ZH = re.compile(
     r"^(?:请|最好|麻烦)+(?:您|你)?|^(?=不要|别|以后|每次|用|总是|永远|务必|记得|一律|始终|尽量|回答|千万|记住)"
 )
@@ -52,6 +54,8 @@ def expand(text: str) -> str:
 def singular(text: str) -> str:
     """Write what a speaker says of "us" as said of the speaker alone."""
     for pattern, mine in (
+        (r"\bmy (?:\w+ )?\w+ and i are\b", "I am"),
+        (r"\bmy (?:\w+ )?\w+ and i\b", "I"),
         (r"\bwe are\b", "I am"),
         (r"\bwe were\b", "I was"),
         (r"\bwe\b", "I"),
@@ -116,7 +120,9 @@ def _third(verb: str) -> str:
     low = verb.lower()
     if low in _SHAPES:
         return _SHAPES[low]
-    if low in _FIXED or low.endswith(("ed", "ing", "ly")) or low in ("and", "or", "not"):
+    if low in _FIXED or low in ("and", "or", "not"):
+        return verb
+    if low.endswith(("ed", "ing", "ly")) and low not in _VERBS:
         return verb
     if re.search(r"[^aeiou]y$", low):
         return verb[:-1] + "ies"

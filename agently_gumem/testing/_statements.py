@@ -13,8 +13,8 @@ from agently_gumem.testing._rewrite import expand, third_person
 from agently_gumem.text import fold, is_chinese
 
 _YOU = re.compile(
-    r"^(?:.*?[:：,，]\s*|(?:i (?:see|understand|believe|think|note|take it|have noted)(?: that)?"
-    r"|so|then|ok|okay|got it|noted)[\s,]*)*"
+    r"^(?:[^:：,，]*?[:：,，]\s*"
+    r"|(?:i (?:see|understand|believe|think|note|take it|have noted)(?: that)?|so|then|ok|okay|got it|noted)[\s,]*)*?"
     r"(?=(?:you|your|do you|are you|is your)\b|(?:你|您))",
     re.IGNORECASE,
 )
@@ -60,7 +60,7 @@ def statements(messages: Sequence[Line], brief: Brief) -> list[Statement]:
     for place, message in enumerate(messages):
         if message.get("event"):
             if not _stray(message, done, brief):
-                found += _event(message, str(message.get("text", "")), brief)
+                found += _event(message, str(message.get("text", "")))
             continue
         if message.get("role", "user") != "user":
             continue
@@ -73,7 +73,8 @@ def statements(messages: Sequence[Line], brief: Brief) -> list[Statement]:
 
 def _told(messages: Sequence[Line], place: int, brief: Brief) -> list[Statement]:
     """Read one message of the user: what it confirms or chooses of the one before, what it says."""
-    message, before = messages[place], messages[place - 1] if place else {}
+    nothing: Line = {}
+    message, before = messages[place], messages[place - 1] if place else nothing
     text = str(message.get("text", ""))
     said = list(_said(message, text, brief))
     if before.get("role") != "assistant" or before.get("session") != message.get("session"):
@@ -95,7 +96,7 @@ def _said(message: Line, text: str, brief: Brief) -> Iterator[Statement]:
     for sentence in sentences(text):
         line = say.EVENT_LINE.match(sentence.rstrip("。."))
         if line:
-            kept.append(_event(message, sentence, brief))
+            kept.append(_event(message, sentence))
         elif brief.jokes and say.JOKE.search(sentence):
             kept = kept[:-1]
         else:
@@ -135,13 +136,13 @@ def _deed(message: Line) -> tuple[str, str]:
 def _stray(message: Line, done: Counter[tuple[str, str]], brief: Brief) -> bool:
     """Tell state of the screen, and what was clicked or looked at once in passing."""
     event, text = _deed(message)
-    if event in say.NOISE:
+    if say.is_screen(event):
         return brief.screen
     passing = event == "click" or (event in ("dwell", "view") and bool(_SECONDS.search(text)))
     return brief.clicks and passing and done[_deed(message)] == 1
 
 
-def _event(message: Line, text: str, brief: Brief) -> list[Statement]:
+def _event(message: Line, text: str) -> list[Statement]:
     event = str(message.get("event", ""))
     text = text.strip().rstrip("。.")
     if not text:
@@ -181,9 +182,10 @@ def _confirmed(before: Line, message: Line, brief: Brief) -> list[Statement]:
     found: list[Statement] = []
     for sentence in sentences(str(before.get("text", ""))):
         said = expand(sentence)
-        if not _YOU.match(said):
+        lead = _YOU.match(said)
+        if lead is None:
             continue
-        mine = _as_mine(_TAIL.sub("", _YOU.sub("", said)))
+        mine = _as_mine(_TAIL.sub("", said[lead.end() :]))
         for clause in clauses(mine, brief):
             statement = _state({**message, "ref": before.get("ref")}, clause, mine, brief)
             statement.sources += _ref(message)

@@ -118,7 +118,7 @@ def _ctparse() -> Reader:
 
 
 def _timefhuman() -> Reader:
-    from timefhuman import timefhuman, tfhConfig
+    from timefhuman import tfhConfig, timefhuman
 
     def read(text: str, moment: datetime) -> Iterator[Span]:
         config = tfhConfig(now=moment.replace(tzinfo=None))
@@ -132,8 +132,8 @@ def _timefhuman() -> Reader:
 
 
 def _recognizers() -> Reader:
-    from recognizers_text import Culture
     from recognizers_date_time import recognize_datetime
+    from recognizers_text import Culture
 
     def read(text: str, moment: datetime) -> Iterator[Span]:
         culture = Culture.English if text.isascii() else Culture.Chinese

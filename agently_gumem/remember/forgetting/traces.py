@@ -7,13 +7,14 @@ quoted phrase, three Chinese characters in a row), or most of its content words.
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from itertools import pairwise
 
-from agently_gumem import numerals
+from agently_gumem import dates, numerals
+from agently_gumem.records.refused import EMPTIED
 from agently_gumem.remember import specifics as sp
 from agently_gumem.text import CJK, CJK_STOP, STOP_WORDS, fold, words
 
@@ -30,6 +31,7 @@ _CLAUSE = re.compile(
     r"(?<=[,;:，；、：])\s*|\s(?=(?:and|but|while|although|because|so)\s)|(?=但是|而且|不过|并且|因为|所以)",
     re.IGNORECASE,
 )
+_ASKS = re.compile(r"[?？][\"”’」』)）]*$|[吗呢]$")
 _WORD = re.compile(r"[^\W_]+")
 _CJK_RUN = re.compile(f"(?:{CJK.pattern})+")
 
@@ -40,6 +42,8 @@ class Statement:
 
     text: str
     names: Sequence[str] = ()
+    least: int = 1
+    """So many content words it must have for them to count; fewer stand together by chance."""
 
 
 @dataclass(frozen=True)
@@ -75,23 +79,25 @@ class Traces:
     Args:
         statements: What was forgotten.
         held: What stays.
+        near: They are looked for where they come from: there a small number alone tells them.
     """
 
-    def __init__(self, statements: Iterable[Statement], held: Held) -> None:
+    def __init__(self, statements: Iterable[Statement], held: Held, *, near: bool = False) -> None:
         self._held = held
+        self._near = near
         self._words: set[str] = set()
         self._phrases: set[str] = set()
         self._grams: set[str] = set()
         self._numbers: set[Decimal] = set()
         self._weak: dict[Decimal, set[str]] = {}
         self._terms: dict[str, list[int]] = {}
-        self._sizes: list[tuple[int, bool]] = []
+        self._sizes: list[int] = []
         for statement in statements:
             self._add(statement)
 
     def says(self, text: str) -> bool:
         """Tell whether a text says one of the statements again."""
-        if not (self._sizes or self._words or self._phrases or self._grams):
+        if not (self._sizes or self._words or self._phrases or self._grams or self._numbers):
             return False
         folded = fold(text)
         if self._phrases and any(phrase in folded for phrase in self._phrases):
@@ -103,6 +109,12 @@ class Traces:
         terms = frozenset(sp.terms(text)) | frozenset(words(folded))
         return self._tells_number(folded, terms) or self._tells_most(terms)
 
+    def touches(self, text: str) -> bool:
+        """Tell whether a text shares any content word with one of the statements."""
+        folded = fold(text)
+        terms = {*sp.terms(text), *words(folded)}
+        return any(t in terms or (CJK.search(t) and t in folded) for t in self._terms)
+
     def _tells_number(self, folded: str, terms: frozenset[str]) -> bool:
         if not (self._numbers or self._weak):
             return False
@@ -113,13 +125,11 @@ class Traces:
 
     def _tells_most(self, terms: frozenset[str]) -> bool:
         hits = Counter(place for term in terms for place in self._terms.get(term, ()))
-        own = {
-            place for term in terms - self._held.terms for place in self._terms.get(term, ())
-        }
-        return any(count >= self._sizes[p][0] for p, count in hits.items() if p in own)
+        own = {place for term in terms - self._held.terms for place in self._terms.get(term, ())}
+        return any(count >= self._sizes[p] for p, count in hits.items() if p in own)
 
     def _add(self, statement: Statement) -> None:
-        text = _ABBREVIATED.sub(lambda m: m.group()[:-1], sp.dates.normal(statement.text))
+        text = _ABBREVIATED.sub(lambda m: m.group()[:-1], dates.normal(statement.text))
         known = [*sp.names(text), *statement.names]
         for name in known:
             self._add_name(fold(name))
@@ -128,16 +138,19 @@ class Traces:
                 self._phrases.add(phrase)
         terms = sp.terms(text)
         self._grams |= {g for g in _grams(fold(text)) if g not in self._held.folded}
+        self._add_numbers(text, terms)
+        if len(terms) >= statement.least:
+            for term in terms:
+                self._terms.setdefault(term, []).append(len(self._sizes))
+            self._sizes.append(math.ceil(MOST * len(terms)))
+
+    def _add_numbers(self, text: str, terms: Iterable[str]) -> None:
+        company = {t for t in terms if not any(ch.isdigit() for ch in t)}
         for number in numerals.stated(fold(text)) - self._held.numbers:
-            if number >= _LONG_NUMBER:
+            if number >= _LONG_NUMBER or (self._near and number > 1):
                 self._numbers.add(number)
             elif number > 1:  # "a" and "first" stand for it everywhere
-                company = {t for t in terms if not any(ch.isdigit() for ch in t)}
                 self._weak.setdefault(number, set()).update(company)
-        if terms:
-            for term in set(terms):
-                self._terms.setdefault(term, []).append(len(self._sizes))
-            self._sizes.append((math.ceil(MOST * len(set(terms))), True))
 
     def _add_name(self, name: str) -> None:
         """Take a name by its words; one in Chinese, or of several words, as it stands."""
@@ -174,7 +187,7 @@ def clauses(sentence: str) -> list[str]:
     return [sentence[a:b] for a, b in pairwise(places) if a < b]
 
 
-CUT = "[forgotten]"
+CUT = EMPTIED
 """What stands in place of a part that was cut out."""
 
 
@@ -184,8 +197,8 @@ def without(text: str, gone: Traces, stays: Traces) -> str | None:
     Args:
         text: The text.
         gone: What was forgotten.
-        stays: What has to stay; a sentence with both loses only its clauses with the former,
-            where they can be told apart.
+        stays: What has to stay; a sentence that touches it loses only its clauses with the
+            former, where they can be told apart.
 
     Returns:
         The text without them; None where none of them says it.
@@ -194,8 +207,8 @@ def without(text: str, gone: Traces, stays: Traces) -> str | None:
     for sentence in sentences(text):
         if not gone.says(sentence):
             parts.append((sentence, True))
-        elif stays.says(sentence):
-            parts += _clause_by_clause(sentence, gone, stays)
+        elif stays.touches(sentence):
+            parts += _clause_by_clause(sentence, gone)
         else:
             parts.append((sentence, False))
     if all(kept for _, kept in parts):
@@ -203,14 +216,11 @@ def without(text: str, gone: Traces, stays: Traces) -> str | None:
     return _joined(parts)
 
 
-def _clause_by_clause(sentence: str, gone: Traces, stays: Traces) -> list[tuple[str, bool]]:
+def _clause_by_clause(sentence: str, gone: Traces) -> list[tuple[str, bool]]:
     parts = [(clause, not gone.says(clause)) for clause in clauses(sentence)]
-    apart = any(kept for _, kept in parts) and not all(kept for _, kept in parts)
-    mixed = any(not kept and stays.says(clause) for clause, kept in parts)
     rest = "".join(clause for clause, kept in parts if kept)
-    if apart and not mixed and not gone.says(rest):
-        return parts
-    return [(sentence, False)]
+    apart = bool(rest) and not all(kept for _, kept in parts) and not gone.says(rest)
+    return parts if apart else [(sentence, False)]
 
 
 def _joined(parts: Sequence[tuple[str, bool]]) -> str:
@@ -232,11 +242,7 @@ def says_nothing(text: str) -> bool:
     return not text.replace(CUT, "").strip(" \n.,;:!?。，；：！？、")
 
 
-def of(texts: Iterable[str], names: Collection[str] = ()) -> list[Statement]:
-    """Make statements of texts, one a sentence."""
-    return [
-        Statement(part.strip(), [n for n in names if fold(n) in fold(part)])
-        for text in texts
-        for part in sentences(text)
-        if part.strip()
-    ]
+def of(text: str, least: int) -> list[Statement]:
+    """Make statements of a text, one a sentence; a question states nothing."""
+    parts = (part.strip() for part in sentences(text))
+    return [Statement(part, (), least) for part in parts if part and not _ASKS.search(part)]

@@ -5,7 +5,7 @@ import re
 from agently_gumem.text import fold, words
 
 # Where a text says that it is not so. What only looks like it is taken out first.
-_NEGATION = re.compile(
+NEGATION = re.compile(
     r"\b(?:not|no|never|without|cannot|neither|nor|none|nothing|dislik\w*|hat(?:e|es|ed|ing)|"
     r"detest\w*|avoid\w*|refus\w*|reject\w*|declin(?:e|es|ed|ing)|turn(?:s|ed)? down|oppos\w+|"
     r"against|stop(?:s|ped|ping)?|quit(?:s|ting)?|gave up|giv(?:es?|en|ing) up|drop(?:s|ped) out|"
@@ -16,7 +16,7 @@ _NEGATION = re.compile(
     r"|不|没|无|未|(?<![特分级区告性个识类差辨派])别(?![人的处墅称致])|讨厌|厌恶|反感|拒|避免|取消|停[止用掉了]"
     r"|反对|戒|禁|忌|辞职|离职|退订|退出|放弃|很少|并非|受够|缺席|缺乏"
 )
-_NO_NEGATION = re.compile(
+NO_NEGATION = re.compile(
     r"\bno (?:more|less|later|fewer|earlier) than\b|\bnot (?:only|more than|less than|later than)\b"
     r"|\bcan(?:not|['’]t) wait\b|\bno (?:matter|problem|doubt)\b|\bnon-?stop\b|\bnone ?theless\b"
     r"|\b(?:bus|pit|tram) stops?\b|\bstops? (?:by|at|over)\b|\bavoidance\b"
@@ -72,7 +72,7 @@ _POLES = tuple(
 )
 # What stands behind these in its clause is what is denied, or passed over.
 _TURN = re.compile(
-    _NEGATION.pattern + r"|\b(?:over|rather than|instead of|than)\b|而不是|而非|比起"
+    NEGATION.pattern + r"|\b(?:over|rather than|instead of|than)\b|而不是|而非|比起"
 )
 _CLAUSE = re.compile(r"[,;.，；。！!]|\bbut\b|\band\b|但|却")
 
@@ -86,19 +86,20 @@ def contradict(a: str, b: str) -> bool:
     one, other = _plain(a), _plain(b)
     if _denies(one) != _denies(other):
         denied, plain = (a, b) if _denies(one) else (b, a)
-        return not (_codes(fold(plain)) - _codes(fold(denied)))
+        return not (denial_codes(fold(plain)) - denial_codes(fold(denied)))
     return _opposed(one, other) or _turned(fold(a), fold(b))
 
 
 def _plain(text: str) -> str:
-    return _NO_NEGATION.sub(" ", fold(text))
+    return NO_NEGATION.sub(" ", fold(text))
 
 
 def _denies(plain: str) -> bool:
-    return _NEGATION.search(plain) is not None
+    return NEGATION.search(plain) is not None
 
 
-def _codes(folded: str) -> set[str]:
+def denial_codes(folded: str) -> set[str]:
+    """Collect codes of the words that deny something by themselves, such as vegetarian."""
     return {code for pattern, code in _AMBIVALENT.items() if re.search(pattern, folded)}
 
 

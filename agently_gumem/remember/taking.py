@@ -1,0 +1,213 @@
+"""Take in records of an export: ids as they are, everything selected anew, nothing forgotten.
+
+Each function returns why a record is refused, or the record as it may be stored.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, TypeAlias
+
+from agently_gumem.records import Fact, MemoState, Message, Summary, Topic, noted, now
+from agently_gumem.remember import hooking
+from agently_gumem.remember.align import Said
+from agently_gumem.remember.form import skip_id
+from agently_gumem.remember.journal import IMPORTED_MEMO, check, hooked, kept_under
+from agently_gumem.remember.select import is_noise
+from agently_gumem.scope import Scope
+from agently_gumem.text import fold
+
+Refused: TypeAlias = str
+FORGOTTEN, SELECTION, SOURCE, HOOK, NOISE, EXPIRED = (
+    "forgotten", "selection", "source", "hook", "noise", "expired",
+)  # fmt: skip
+
+
+@dataclass
+class Taken:
+    """What became of the records of one batch, or of all."""
+
+    added: list[str] = field(default_factory=list[str])
+    updated: list[str] = field(default_factory=list[str])
+    known: list[str] = field(default_factory=list[str])
+    refused: dict[str, Refused] = field(default_factory=dict[str, Refused])
+    before: dict[str, Said] = field(default_factory=dict[str, Said])
+    """Session -> the message before, as far as they were read."""
+
+
+async def take_messages(scope: Scope, messages: Sequence[Message], taken: Taken) -> None:
+    """Store messages of an export in one write; those that are there stay as they are.
+
+    Raises:
+        HookError: A hook failed that stops the work then.
+        StoreError: Nothing of this batch was stored.
+    """
+    async with scope.journal_lock:
+        await scope.ready()
+        known = scope.index.messages.keys() | scope.left_out
+        new = [m for m in messages if m.id not in known]
+        made = await scope.services.worker.thread(_selected_messages, scope, new, taken)
+        for message in made.values():
+            check(scope, message)
+        kept = await hooked(scope, made) if made else {}
+        taken.refused.update(dict.fromkeys(made.keys() - kept.keys(), HOOK))
+        if kept:
+            await hooking.write(scope, list(kept.values()))
+        taken.added += kept
+        taken.known += [m.id for m in messages if m.id in known]
+
+
+def _selected_messages(
+    scope: Scope, messages: Sequence[Message], taken: Taken
+) -> dict[str, Message]:
+    made: dict[str, Message] = {}
+    for message in messages:
+        told = _selected_message(scope, message, taken.before.get(message.session_id))
+        taken.before[message.session_id] = Said(message.role, message.content)
+        if isinstance(told, Message):
+            made[told.id] = told
+        else:
+            taken.refused[message.id] = told
+    return made
+
+
+def _selected_message(scope: Scope, message: Message, before: Said | None) -> Message | Refused:
+    if scope.refuses(message.id):
+        return FORGOTTEN
+    if _past(message.expires_at):
+        return EXPIRED
+    blank = not message.content and message.event_type == IMPORTED_MEMO
+    if not blank and is_noise(message.event_type, message.content, scope.services.privacy):
+        return NOISE
+    selection = scope.services.select(message.content)
+    if selection.drop:
+        return SELECTION
+    if skip_id(scope, before, Said(message.role, selection.text)) in scope.passed_over:
+        return FORGOTTEN
+    return message.model_copy(
+        update={
+            "content": selection.text,
+            **_clean(scope, message, "speaker", "page", "anchors", "metadata"),
+            "status": "pending" if message.status == "chunked" else message.status,
+            "stored_at": message.stored_at or now(),
+            **kept_under(selection, message),
+        }
+    )
+
+
+def take_fact(scope: Scope, fact: Fact) -> Fact | Refused:
+    """Select a Fact, and let it rest on what of its messages is there (in the pool)."""
+    if scope.refuses(fact.id):
+        return FORGOTTEN
+    if _past(fact.expires_at):
+        return EXPIRED
+    held = scope.index.messages
+    sources = [i for i in fact.source_message_ids if i in held or i in scope.left_out]
+    if not sources:
+        return SOURCE
+    selection = scope.services.select(fact.content)
+    if selection.drop or selection.text != fact.content:
+        return SELECTION  # a Fact that holds a placeholder is none
+    said = [held[i] for i in sources if i in held]
+    ends = [m.expires_at for m in said if m.expires_at is not None]
+    limits = [e for e in (fact.expires_at,) if e is not None]
+    if len(ends) == len(sources):
+        limits.append(max(ends))
+    if selection.lifetime is not None:
+        limits.append(now() + selection.lifetime)
+    labels = [label for m in said for label in m.access]
+    return fact.model_copy(
+        update={
+            "source_message_ids": sources,
+            **_clean(scope, fact, "subject", "topic", "entities", "labels", "anchors"),
+            "access": [*dict.fromkeys([*fact.access, *labels, *selection.access])],
+            "expires_at": min(limits, default=None),
+        }
+    )
+
+
+def take_summary(scope: Scope, summary: Summary, active: Collection[str]) -> Summary | Refused:
+    """Select a Summary; one without all of its Facts may tell what is not kept (in the pool).
+
+    Args:
+        scope: The user.
+        summary: The Summary.
+        active: Folded names of the Topics that have an active Summary already.
+    """
+    if scope.refuses(summary.id):
+        return FORGOTTEN
+    if _past(summary.expires_at):
+        return EXPIRED
+    facts = [scope.index.facts.get(fact_id) for fact_id in summary.source_facts]
+    if any(fact is None or fact.access for fact in facts):
+        return SOURCE
+    selection = scope.services.select(summary.content)
+    if selection.drop or selection.access or selection.text != summary.content:
+        return SELECTION
+    clean = summary.model_copy(
+        update=_clean(scope, summary, "topic", "labels", "entities", "anchors")
+    )
+    if summary.validity == "active" and fold(summary.topic) in active:
+        retired = clean.model_copy(update={"validity": "deprecated"})
+        reason = "the Topic has another Summary"
+        return noted(retired, at=now(), what="retired", actor="import", reason=reason)
+    return clean
+
+
+def take_topic(scope: Scope, topic: Topic, refused: Collection[str]) -> Topic | Refused:
+    """Select a Topic (in the pool).
+
+    Args:
+        scope: The user.
+        topic: The Topic.
+        refused: Folded names of Topics whose Facts were all refused.
+    """
+    if scope.refuses(topic.id):
+        return FORGOTTEN
+    if fold(topic.name) in refused:
+        return SOURCE
+    clean = _clean(scope, topic, "name", "aliases", "description", "labels")
+    return SELECTION if clean["name"] != topic.name else topic.model_copy(update=clean)
+
+
+def take_memo(scope: Scope, memo: MemoState) -> MemoState:
+    """Keep the keys of a memo all of whose Facts are there (in the pool)."""
+    facts = scope.index.facts
+    keys = [
+        key
+        for key in memo.value
+        if memo.facts.get(key)
+        and all((f := facts.get(i)) is not None and not f.access for i in memo.facts[key])
+    ]
+    value = {key: hooking.selected_value(scope, memo.value[key]) for key in keys}
+    whole = value == memo.value
+    return memo.model_copy(
+        update={
+            "value": value,
+            "facts": {key: memo.facts[key] for key in keys},
+            # What had to be left out is told anew, from the Facts that are there.
+            "schema_digest": memo.schema_digest if whole else "",
+        }
+    )
+
+
+def newer(record: Any, held: Any) -> bool:
+    """Tell whether a record was changed after the one that is stored."""
+    return bool(record.updated_at > held.updated_at)
+
+
+def topics_without_facts(facts: Sequence[tuple[str, bool]]) -> set[str]:
+    """Name the Topics whose Facts were all refused, from (folded topic, whether it is kept)."""
+    kept: dict[str, bool] = defaultdict(bool)
+    for topic, stays in facts:
+        kept[topic] = kept[topic] or stays
+    return {topic for topic, stays in kept.items() if not stays}
+
+
+def _clean(scope: Scope, record: Any, *names: str) -> Mapping[str, Any]:
+    return {name: hooking.selected_value(scope, getattr(record, name)) for name in names}
+
+
+def _past(moment: datetime | None) -> bool:
+    return moment is not None and moment <= now()

@@ -1,0 +1,632 @@
+"""Erasing: what was deleted stands in no byte of the store's files, and all else is as it was."""
+
+import base64
+import gzip
+import json
+import os
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import chromadb
+import numpy as np
+import pytest
+import zstandard
+from bytesearch import Hit, find
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agently_gumem.erase.index import scrub_index
+from agently_gumem.errors import StoreError
+from agently_gumem.store import Row, Store, open_client
+
+DIMENSION = 32
+
+
+def make(path: Path | None, client: Any = None, **options: Any) -> Store:
+    """Open a store of small vectors."""
+    known = {"namespace": "gumem", "shards": 3, "embedder": "e", "dimension": DIMENSION}
+    return Store(open_client(path, client), **{**known, **options})
+
+
+def vector_of(name: str) -> np.ndarray:
+    """Make a vector for a name: always the same, and no two alike."""
+    draw = np.random.default_rng(zlib.crc32(name.encode()))
+    made = draw.standard_normal(DIMENSION).astype(np.float32)
+    return made / np.linalg.norm(made)
+
+
+def text_of(name: str) -> str:
+    """Make what a name's row says."""
+    return f"the «secret» of {name} is 中文 {zlib.crc32(name.encode())}"
+
+
+def row(name: str, layer: str = "message") -> Row:
+    """Make a row whose text and vector are of its name."""
+    told = json.dumps({"content": text_of(name)}, ensure_ascii=False)
+    return Row(layer, name, told, {"status": "processed"}, vector_of(name))
+
+
+def standing(path: Path, *names: str) -> list[Hit]:
+    """Search the folder for texts and vectors of rows."""
+    return find(path, [text_of(n) for n in names], [vector_of(n) for n in names])
+
+
+def names_of(user: str, count: int) -> list[str]:
+    """Name a user's rows."""
+    return [f"{user}.{place}" for place in range(count)]
+
+
+def intact(store: Store, users: dict[str, int]) -> None:
+    """Check that users have all their rows, exactly, and that Chroma finds each by its vector."""
+    for user, count in users.items():
+        scope = store.scope(user, "default")
+        found = {r.id: r for r in scope.load()}
+        assert sorted(found) == sorted(names_of(user, count))
+        for name, kept in found.items():
+            assert kept.document == row(name).document
+            assert kept.vector is not None
+            assert kept.vector.tobytes() == vector_of(name).tobytes()
+        nearest = store.collection(scope.shard).query(
+            query_embeddings=[vector_of(name) for name in found],
+            where={"scope": {"$eq": scope.key}},
+            n_results=1,
+            include=["documents"],
+        )
+        assert [d[0] for d in nearest["documents"]] == [row(n).document for n in found]
+
+
+def fill(store: Store, users: dict[str, int], at_once: int = 7) -> None:
+    """Write the rows of users in turns, so that they stand beside each other in the files."""
+    waiting = {user: names_of(user, count) for user, count in users.items()}
+    while any(waiting.values()):
+        for user, names in waiting.items():
+            store.scope(user, "default").write([row(n) for n in names[:at_once]])
+            waiting[user] = names[at_once:]
+
+
+# --- the searcher ---------------------------------------------------------------------------------
+
+
+def _utf16(text: str) -> bytes:
+    return text.encode("utf-16-le")
+
+
+FORMS: dict[str, Callable[[str], bytes]] = {
+    "utf-8": str.encode,
+    "utf-16-le": _utf16,
+    "utf-16-be": lambda text: text.encode("utf-16-be"),
+    "json": lambda text: json.dumps({"a": text}).encode(),
+    "base64": lambda text: base64.b64encode(text.encode()),
+}
+PACKED: dict[str, Callable[[bytes], bytes]] = {
+    "": lambda raw: raw,
+    "zlib ": zlib.compress,
+    "gzip ": gzip.compress,
+    "zstd ": zstandard.ZstdCompressor().compress,
+    "gzip zlib ": lambda raw: gzip.compress(zlib.compress(raw)),
+}
+
+
+@pytest.mark.parametrize("packed", PACKED)
+@pytest.mark.parametrize("form", FORMS)
+@given(before=st.binary(max_size=9), after=st.binary(max_size=9), lead=st.text(max_size=2))
+def test_a_text_is_found_in_each_form(
+    form: str, packed: str, before: bytes, after: bytes, lead: str, tmp_path_factory: Any
+):
+    """Wherever it begins, and whatever stands before it in the same string."""
+    folder = tmp_path_factory.mktemp("text")
+    (folder / "f").write_bytes(before + PACKED[packed](FORMS[form](f"{lead}Größe 中文 42")) + after)
+    assert Hit("f", f"{packed}{form}", "Größe 中文 42") in find(folder, ["Größe 中文 42"])
+    assert find(folder, ["Größe 中文 43"]) == []
+
+
+@pytest.mark.parametrize("packed", PACKED)
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@given(before=st.binary(max_size=20), start=st.integers(0, 47), length=st.integers(16, 64))
+def test_sixteen_bytes_of_a_vector_are_found(
+    dtype: str, packed: str, before: bytes, start: int, length: int, tmp_path_factory: Any
+):
+    """Any sixteen, at any place, and no others."""
+    folder = tmp_path_factory.mktemp("vector")
+    raw = vector_of("x").astype(dtype).tobytes()
+    piece = raw[min(start, len(raw) - 16) :][:length]
+    (folder / "f").write_bytes(PACKED[packed](before + piece + b"\0" * 40))
+    vectors = [vector_of("y"), vector_of("x")]
+    assert find(folder, vectors=vectors) == [Hit("f", f"{packed}{dtype}", "vector 1")]
+    (folder / "f").write_bytes(PACKED[packed](before + piece[:15] + b"\0" * 40))
+    assert find(folder, vectors=vectors) == []
+
+
+# --- an embedded store ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reopened", [False, True])
+@pytest.mark.parametrize("count", [1, 9, 60, 200])
+def test_rows_of_one_user_go_from_all_files(tmp_path: Path, count: int, reopened: bool):
+    """Whether they are in the queue only, or in the index, beside other users' or alone."""
+    users = {"alice": count, "bob": count, "carol": 3}
+    store = make(tmp_path, shards=1)
+    fill(store, users)
+    gone = names_of("alice", count)
+    assert {h.what for h in standing(tmp_path, gone[0])} == {text_of(gone[0]), "vector 0"}
+    if reopened:
+        store.close()
+        store = make(tmp_path, shards=1)
+    store.scope("alice", "default").forget([("message", n) for n in gone])
+    assert standing(tmp_path, *gone), "the bytes outlive a deletion: that is why erase exists"
+    erased = store.erase()
+    assert (erased.kind, erased.integrity, erased.complete) == ("embedded", "ok", True)
+    assert standing(tmp_path, *gone) == []
+    others = {"bob": count, "carol": 3}
+    intact(store, others)
+    store.close()
+    assert standing(tmp_path, *gone) == []
+    store = make(tmp_path, shards=1)
+    intact(store, {**others, "alice": 0})
+    fill(store, {"dora": 80})
+    intact(store, {**others, "dora": 80})
+    store.close()
+    assert standing(tmp_path, *gone) == []
+
+
+def test_a_user_goes_whole_from_several_collections(tmp_path: Path):
+    """With the memo and the flags; what keeps a forgotten text from coming back stays."""
+    users = {f"user-{n}": 30 for n in range(6)}
+    store = make(tmp_path)
+    fill(store, users)
+    scope = store.scope("user-0", "default")
+    flags = [Row("forgotten", "h1", "{}", {}), Row("skip", "h2", "{}", {})]
+    scope.write([row("memo", "memo"), Row("state", "s", "{}", {}), *flags])
+    store.scope("user-0", "work").write([row("elsewhere")])
+    gone = [*names_of("user-0", 30), "memo"]
+    assert standing(tmp_path, gone[3], "memo")
+    assert scope.forget_all() == 32
+    assert store.erase().complete
+    assert standing(tmp_path, *gone) == []
+    assert sorted(r.id for r in scope.load()) == ["h1", "h2"]
+    assert [r.id for r in store.scope("user-0", "work").load()] == ["elsewhere"]
+    intact(store, {user: 30 for user in users if user != "user-0"})
+    store.close()
+
+
+def test_who_was_forgotten_leaves_no_name(tmp_path: Path):
+    """Neither do the flags that stay, nor those that an older version wrote with a name."""
+    store = make(tmp_path)
+    scope = store.scope("alice@example.com", "my secret space")
+    scope.write([row("m1"), Row("forgotten", "h", "{}", {})])
+    _write_as_before(scope, "skip", "old")
+    scope.write([Row("skip", "old", "{}", {})])
+    names = ["alice@example.com", "my secret space"]
+    assert {h.what for h in find(tmp_path, names)} == set(names)
+    scope.forget_all()
+    store.erase()
+    store.close()
+    assert find(tmp_path, names) == []
+
+
+def _write_as_before(scope: Any, layer: str, name: str) -> None:
+    fields = {**scope._fields(Row(layer, name, "{}", {})), "user_id": scope.user_id}
+    fields["space"] = scope.space
+    scope.store.write(scope.shard, [(scope._row_id(layer, name), Row(layer, name, "", {}), fields)])
+
+
+def test_a_text_that_was_cut_goes_too(tmp_path: Path):
+    """An update leaves the old text behind as a deletion does."""
+    store = make(tmp_path)
+    scope = store.scope("alice", "default")
+    scope.write([row("m1"), row("m2")])
+    store.erase()
+    assert not store.dirty
+    assert standing(tmp_path, "m1")
+    scope.write([Row("message", "m1", '{"content": ""}', {}, vector_of("empty"))], dirty=True)
+    assert store.dirty
+    assert standing(tmp_path, "m1")
+    assert store.erase_if_dirty() is not None
+    assert standing(tmp_path, "m1") == []
+    assert standing(tmp_path, "m2")
+    store.close()
+
+
+def test_no_piece_of_a_deleted_text_stays_in_the_full_text_index(tmp_path: Path):
+    """Its three-letter pieces, with their places, would give the text back."""
+    store = make(tmp_path)
+    scope = store.scope("alice", "default")
+    scope.write([Row("message", "m1", "zyxwv", {}, vector_of("m1")), row("m2")])
+    assert _pieces(tmp_path) >= {"zyx", "yxw", "xwv", "the"}
+    scope.delete("message", ["m1"])
+    store.erase()
+    store.close()
+    assert _pieces(tmp_path) & {"zyx", "yxw", "xwv", "the"} == {"the"}
+
+
+def _pieces(path: Path) -> set[str]:
+    """Read the words of the full-text index, in a process of its own, as deleted ones stand too."""
+    code = (
+        "import sqlite3, sys, json; d = sqlite3.connect(sys.argv[1]); "
+        'd.execute("create virtual table temp.v using fts5vocab(main, '
+        "'embedding_fulltext_search', 'row')\"); "
+        "print(json.dumps([w for w, in d.execute('select term from v')]))"
+    )
+    command = [sys.executable, "-c", code, str(path / "chroma.sqlite3")]
+    return set(json.loads(subprocess.run(command, capture_output=True, check=True).stdout))
+
+
+def test_a_queue_that_chroma_was_told_to_keep_is_emptied(tmp_path: Path):
+    """A database made before Chroma 0.5.6 keeps it, until somebody says otherwise."""
+    make(tmp_path).close()
+    _sql(
+        tmp_path,
+        "update embeddings_queue_config set config_json_str = "
+        '\'{"automatically_purge":false,"_type":"EmbeddingsQueueConfigurationInternal"}\'',
+    )
+    store = make(tmp_path)
+    fill(store, {"alice": 60, "bob": 60})
+    scope = store.scope("alice", "default")
+    scope.forget_all()
+    assert store.erase().complete
+    assert standing(tmp_path, *names_of("alice", 60)) == []
+    fill(store, {"carol": 9})
+    store.close()
+    again = make(tmp_path)
+    intact(again, {"alice": 0, "bob": 60, "carol": 9})
+    again.close()
+
+
+def _sql(path: Path, statement: str) -> list[Any]:
+    """Run a statement on a store that nobody has open."""
+    database = sqlite3.connect(path / "chroma.sqlite3")
+    try:
+        with database:
+            return database.execute(statement).fetchall()
+    finally:
+        database.close()
+
+
+# --- the files of the index -----------------------------------------------------------------------
+
+
+def test_memory_that_chroma_wrote_into_its_index_goes(tmp_path: Path):
+    """Past the last vector, and in length.bin, Chroma writes what its memory held before."""
+    store = make(tmp_path, shards=1)
+    fill(store, {"bob": 55})
+    segment = store._client.get_collection("gumem-000").get_model()
+    assert segment.dimension == DIMENSION
+    store.close()
+    (folder,) = [p.parent for p in tmp_path.rglob("index_metadata.pickle")]
+    header = (folder / "header.bin").read_bytes()
+    elements, size = (
+        int.from_bytes(header[20:28], "little"),
+        int.from_bytes(header[28:36], "little"),
+    )
+    left = text_of("left").encode()
+    for name, at in (("data_level0.bin", elements * size + 3), ("length.bin", 8)):
+        with (folder / name).open("r+b") as file:
+            file.seek(at)
+            file.write(left)
+    assert {Path(h.file).name for h in standing(tmp_path, "left")} == {
+        "data_level0.bin",
+        "length.bin",
+    }
+    store = make(tmp_path, shards=1)
+    assert store.erase().zeroed >= 2 * len(left)
+    assert standing(tmp_path, "left") == []
+    intact(store, {"bob": 55})
+    store.close()
+    again = make(tmp_path, shards=1)
+    intact(again, {"bob": 55})
+    again.close()
+
+
+def test_the_vector_of_a_row_that_was_only_deleted_goes(tmp_path: Path):
+    """As an older version deleted: without overwriting it before."""
+    store = make(tmp_path, shards=1)
+    fill(store, {"alice": 60, "bob": 60})
+    scope = store.scope("alice", "default")
+    ids = [scope._row_id("message", n) for n in names_of("alice", 60)]
+    store.collection(0).delete(ids=ids)
+    store.erase()
+    assert standing(tmp_path, *names_of("alice", 60)) == []
+    store.close()
+    again = make(tmp_path, shards=1)
+    intact(again, {"bob": 60})
+    again.close()
+
+
+@pytest.mark.parametrize("header", [b"", b"\0" * 100, b"\x01" + b"\xff" * 99])
+def test_an_index_of_another_form_is_left_alone(tmp_path: Path, header: bytes):
+    """A later Chroma may keep its vectors otherwise: nothing of it is overwritten."""
+    (tmp_path / "header.bin").write_bytes(header)
+    (tmp_path / "length.bin").write_bytes(b"lengths")
+    (tmp_path / "data_level0.bin").write_bytes(b"vectors")
+    with pytest.raises(ValueError, match=r"header\.bin"):
+        scrub_index(tmp_path)
+    assert (tmp_path / "length.bin").read_bytes() == b"lengths"
+    assert (tmp_path / "data_level0.bin").read_bytes() == b"vectors"
+
+
+def test_the_folder_of_a_deleted_collection_is_told(tmp_path: Path):
+    """Chroma leaves it, and it is not ours to remove."""
+    client = chromadb.PersistentClient(str(tmp_path))
+    other = client.create_collection("of-the-application")
+    other.add(ids=["a"], embeddings=[[1.0, 2.0]])
+    (folder,) = [p.name for p in tmp_path.iterdir() if p.is_dir()]
+    client.delete_collection("of-the-application")
+    store = make(None, client)
+    fill(store, {"alice": 2})
+    erased = store.erase()
+    assert list(erased.left) == ([folder] if (tmp_path / folder).exists() else [])
+    store.close()
+    client.close()
+
+
+# --- the mark, and readers beside -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layer", ["message", "fact", "summary", "topic", "memo"])
+def test_a_deletion_marks_the_store(tmp_path: Path, layer: str):
+    """For whoever sweeps, in this process or the next."""
+    store = make(tmp_path)
+    scope = store.scope("alice", "default")
+    scope.write([row("r1", layer), Row("mark", "x", "{}", {})])
+    scope.delete("mark", ["x"])
+    assert store.erase_if_dirty() is None
+    scope.delete(layer, ["r1"])
+    store.close()
+    again = make(tmp_path)
+    assert again.dirty
+    assert again.erase_if_dirty() is not None
+    assert again.erase_if_dirty() is None
+    again.scope("alice", "default").delete(layer, ["r1"])
+    assert again.dirty
+    again.close()
+
+
+def test_another_store_on_the_folder_reads_anew(tmp_path: Path):
+    """Its revision changes, and it sees no row on its way out."""
+    one, two = make(tmp_path), make(tmp_path)
+    fill(one, {"alice": 3, "bob": 3})
+    seen = two.scope("alice", "default").revision()
+    one.scope("alice", "default").forget([("message", "alice.1"), ("message", "alice.1")])
+    assert two.scope("alice", "default").revision() != seen
+    assert {r.id for r in two.scope("alice", "default").load()} == {"alice.0", "alice.2"}
+    assert one.erase().complete
+    two.scope("bob", "default").delete("message", ["bob.0"])
+    assert one.dirty
+    assert two.erase().complete
+    assert standing(tmp_path, "alice.1", "bob.0") == []
+    one.close()
+    two.close()
+
+
+def test_a_deletion_that_was_interrupted_is_finished(tmp_path: Path):
+    """A row that was overwritten and not deleted yet is nobody's, and goes."""
+    store = make(tmp_path, shards=1)
+    fill(store, {"alice": 2})
+    scope = store.scope("alice", "default")
+    store._set_dirty()
+    gone = {**scope._fields(row("alice.0")), "scope": "", "layer": "gone"}
+    store.write(0, [(scope._row_id("message", "alice.0"), Row("gone", "", "", {}), gone)])
+    assert {r.id for r in scope.load()} == {"alice.1"}
+    before = store.collection(0).count()
+    store.erase()
+    assert store.collection(0).count() == before  # one went, and the row that stays came
+    assert standing(tmp_path, "alice.0") == []
+    store.close()
+
+
+def test_turns_go_on_beside_an_erasure(tmp_path: Path):
+    """Writes and reads of others wait, none fails, none is lost."""
+    store = make(tmp_path)
+    fill(store, {"alice": 120, "bob": 5})
+    store.scope("alice", "default").forget_all()
+    failed: list[BaseException] = []
+    stop, begun = threading.Event(), threading.Event()
+    written: dict[str, int] = {}
+
+    def talk(user: str) -> None:
+        scope = store.scope(user, "default")
+        try:
+            while not stop.is_set():
+                scope.write([row(f"{user}.{written.get(user, 0)}")])
+                written[user] = written.get(user, 0) + 1
+                scope.load()
+                begun.set()
+        except BaseException as error:  # noqa: BLE001
+            failed.append(error)
+
+    threads = [threading.Thread(target=talk, args=(f"writer-{n}",)) for n in range(3)]
+    for thread in threads:
+        thread.start()
+    begun.wait(30)
+    erased = [store.erase(), store.erase()]
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    assert [e.integrity for e in erased] == ["ok", "ok"]
+    assert standing(tmp_path, *names_of("alice", 120)) == []
+    store.close()
+    again = make(tmp_path)
+    intact(again, {**written, "bob": 5})
+    again.close()
+
+
+# --- when it fails --------------------------------------------------------------------------------
+
+
+def test_a_process_that_takes_too_long_is_told(tmp_path: Path):
+    """The rows stay deleted, the mark stays set, and the next one does it."""
+    store = make(tmp_path)
+    fill(store, {"alice": 3, "bob": 3})
+    store.scope("alice", "default").forget_all()
+    with pytest.raises(StoreError, match=r"more than 0\.001 s.*still in the files.*again"):
+        store.erase(timeout=0.001)
+    assert store.dirty
+    assert standing(tmp_path, "alice.1")
+    fill(store, {"carol": 3})
+    assert store.erase_if_dirty() is not None
+    assert standing(tmp_path, "alice.1") == []
+    intact(store, {"bob": 3, "carol": 3})
+    store.close()
+
+
+def test_files_of_another_form_are_an_error_and_not_a_silence(tmp_path: Path):
+    """What could not be cleaned is said, and the mark stays."""
+    store = make(tmp_path, shards=1)
+    fill(store, {"alice": 3})
+    store.scope("alice", "default").forget_all()
+    for header in tmp_path.rglob("header.bin"):
+        header.write_bytes(b"another form")
+    with pytest.raises(StoreError, match=r"header\.bin has 12 bytes.*call it again"):
+        store._eraser._clean(60)
+    assert store.dirty
+    store.close()
+
+
+def test_a_process_that_dies_half_way_harms_nothing(tmp_path: Path):
+    """SQLite takes back what it began, when Chroma reads next."""
+    store = make(tmp_path)
+    fill(store, {"alice": 100, "bob": 100})
+    store.scope("alice", "default").forget_all()
+    died = subprocess.run([sys.executable, "-c", _DIES, str(tmp_path)], capture_output=True)
+    assert died.returncode == 9, died.stderr
+    assert (tmp_path / "chroma.sqlite3-journal").exists()
+    intact(store, {"bob": 100})
+    fill(store, {"carol": 3})
+    assert store.erase().integrity == "ok"
+    assert standing(tmp_path, *names_of("alice", 100)) == []
+    intact(store, {"bob": 100, "carol": 3})
+    store.close()
+
+
+_DIES = """
+import os, sqlite3, sys
+from pathlib import Path
+database = sqlite3.connect(Path(sys.argv[1]) / "chroma.sqlite3", isolation_level=None)
+database.execute("pragma cache_size = 1")
+database.execute("begin immediate")
+database.execute("update embedding_metadata set string_value = 'x' where string_value is not null")
+os._exit(9)
+"""
+
+
+def test_a_store_in_memory_has_no_file():
+    """Its rows are gone once they are deleted."""
+    store = make(None)
+    fill(store, {"alice": 2, "bob": 2})
+    store.scope("alice", "default").forget_all()
+    assert store.dirty
+    erased = store.erase()
+    assert (erased.kind, erased.complete, erased.left) == ("memory", True, {})
+    assert not store.dirty
+    intact(store, {"alice": 0, "bob": 2})
+    store.close()
+
+
+def test_the_command_says_what_it_can_not_do(tmp_path: Path):
+    """A folder without a store is an error, and makes none."""
+    done = _command(tmp_path)
+    assert done.returncode == 1
+    assert "chroma.sqlite3" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def _command(path: Path, *more: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "agently_gumem.erase", str(path), *more]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+# --- a server -------------------------------------------------------------------------------------
+
+
+class Server:
+    """A real `chroma run` on a folder."""
+
+    def __init__(self, path: Path) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = int(probe.getsockname()[1])
+        command = [str(Path(sys.executable).parent / "chroma"), "run", "--path", str(path)]
+        self._process = subprocess.Popen(
+            [*command, "--host", "127.0.0.1", "--port", str(self.port)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, "NO_COLOR": "1"},
+        )
+        assert self._process.stdout is not None
+        while "istening" not in (line := self._process.stdout.readline()):
+            assert line, "the server ended"
+
+    def store(self) -> Store:
+        """Open a store on it."""
+        return make(None, chromadb.HttpClient(host="127.0.0.1", port=self.port))
+
+    def stop(self) -> None:
+        """End it, as its operator does."""
+        self._process.terminate()
+        self._process.communicate(timeout=30)
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Callable[[], Server]]:
+    """Start servers on one folder, one after the other; none outlives the test."""
+    started: list[Server] = []
+
+    def start() -> Server:
+        started.append(Server(tmp_path))
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.stop()
+
+
+def test_a_server_is_cleaned_by_what_its_operator_is_told(tmp_path: Path, serve: Any):
+    """The queue and the vectors go at once; for the rest, the command, on the stopped server."""
+    server = serve()
+    store = server.store()
+    fill(store, {"alice": 70, "bob": 70})
+    gone = names_of("alice", 70)
+    assert standing(tmp_path, *gone)
+    store.scope("alice", "default").forget_all()
+    erased = store.erase()
+    assert erased.kind == "server"
+    assert erased.command == "python -m agently_gumem.erase PATH"
+    assert {h.file for h in find(tmp_path, vectors=[vector_of(n) for n in gone])} == set()
+    told = {place.split(",")[0] for place in erased.left}
+    assert {h.file for h in standing(tmp_path, *gone)} <= told
+    intact(store, {"bob": 70})
+    store.close()
+    server.stop()
+    done = _command(tmp_path)
+    assert (done.returncode, json.loads(done.stdout)["integrity"]) == (0, "ok"), done.stderr
+    assert standing(tmp_path, *gone) == []
+    again = serve().store()
+    intact(again, {"alice": 0, "bob": 70})
+    again.close()
+
+
+def test_what_a_server_s_index_has_not_taken_up_is_told(tmp_path: Path, serve: Any):
+    """Without the application's part the command says that something is left."""
+    server = serve()
+    store = server.store()
+    fill(store, {"alice": 70, "bob": 3})
+    store.scope("alice", "default").forget([("message", "alice.5")])
+    server.stop()
+    done = _command(tmp_path)
+    assert done.returncode == 3
+    assert any("embeddings_queue" in place for place in json.loads(done.stdout)["left"])
+    server = serve()
+    store = server.store()
+    store.erase()
+    server.stop()
+    assert _command(tmp_path).returncode == 0
+    assert standing(tmp_path, "alice.5") == []
