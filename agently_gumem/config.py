@@ -52,6 +52,8 @@ class Limits(Record):
     """Topic names that a digest request shows at most, the nearest within 75 tokens."""
     facts_per_message: int = Field(default=12, ge=1)
     """More Facts than this from one message are not kept: a model that runs wild."""
+    behaviour_after: int = Field(default=3, ge=2)
+    """Distinct events of the same that make a habit, also where the model says that it is one."""
     summary_after: int = Field(default=4, ge=1)
     """New Facts of a Topic that are worth a new Summary."""
     request_timeout: float = Field(default=60.0, gt=0)

@@ -144,6 +144,11 @@ class Embedder:
                 out[row] = known[text]
         return out
 
+    def forget(self) -> None:
+        """Let go of the texts that are kept with their vectors."""
+        with self._lock:
+            self._cache.clear()
+
     def _remember(self, text: str, vector: Vector) -> None:
         with self._lock:
             self._cache[text] = vector

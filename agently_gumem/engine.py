@@ -34,6 +34,14 @@ class OpenSession(Protocol):
         """Note that it is left; never raises."""
         ...
 
+    async def catch_up(self) -> None:
+        """Journal what Agently holds and the journal lacks; never raises."""
+        ...
+
+    async def let_go(self, scope: Scope, *, whole: bool) -> None:
+        """Take what was forgotten out of what Agently holds; under the user's journal lock."""
+        ...
+
 
 def switched_off() -> bool:
     """Tell whether GUMEM_OFF turns memory off; read at each use, so that it can be flipped."""

@@ -62,9 +62,7 @@ def is_clean(history: Sequence[Said], window: Sequence[Said], mirror: Mirror) ->
     return known and set(window) <= set(history)
 
 
-def of_window(
-    window: Sequence[Said], history: Sequence[Said], found: Scrubbed
-) -> Scrubbed:
+def of_window(window: Sequence[Said], history: Sequence[Said], found: Scrubbed) -> Scrubbed:
     """Say of a window what is known of the history that it shows (pure).
 
     A window is the end of a history, with parts left out; what stands in no place of it, such as

@@ -14,10 +14,10 @@ from typing import Any, cast
 from agently_gumem.engine import Engine
 from agently_gumem.errors import Closed
 from agently_gumem.flights import Flights
-from agently_gumem.held import is_ours
+from agently_gumem.held import MARK, fingerprint, is_ours
 from agently_gumem.recall.memo import render_memo
 from agently_gumem.session import MemorySession
-from agently_gumem.turns import Request, SessionTurns
+from agently_gumem.turns import Held, Request, SessionTurns
 
 SECTION = "CHAT SESSION MEMO"
 # Seconds that a question waits for what is recalled for it; then it is asked without.
@@ -149,6 +149,25 @@ class Host:
         session = self._session_for(memory)
         return (session.session_settings, session.full_context) if session is not None else None
 
+    def held_of(self, memory: SessionTurns) -> Held | None:
+        """Return Agently's own lists of the session that a memory serves."""
+        session = self._session_for(memory)
+        return _held(session) if session is not None else None
+
+    def refresh(self, memory: SessionTurns, memo: Any) -> None:
+        """Put the memo as it is now in place of an older one of ours, and the window anew."""
+        session = self._session_for(memory)
+        if session is None:
+            return
+        settings = session.session_settings
+        if is_ours(session.memo, settings) and session.memo != memo:
+            # There is no public way to set it, and a handler can't take it out.
+            session._memo = memo or None
+            settings.set(MARK, fingerprint(session._memo))
+        if session is self.agent.activated_session and "chat_history" in self.agent.agent_prompt:
+            del self.agent.agent_prompt["chat_history"]
+            self.agent.agent_prompt.set("chat_history", session.context_window)
+
     # -- what a session asks --------------------------------------------------------------------
 
     def overlapping(self) -> str:
@@ -189,16 +208,24 @@ class Host:
         request = Request(
             question=_question(prompt),
             recorded=asked if isinstance(asked, str) else "",
-            place=len(session.full_context),
-            window=session.context_window,
-            session_settings=session.session_settings,
+            held=_held(session),
         )
+        shown = session.context_window
         work = self._engine.worker.arun(memory.prepare, request)
         context = await asyncio.wait_for(work, RECALL_WITHIN)
+        if list(map(id, shown)) != list(map(id, session.context_window)):
+            # What was forgotten came with a history that was restored, and is out of it now.
+            del prompt["chat_history"]
+            prompt.set("chat_history", session.context_window)
         text = context.formatted_context
         if not ours and not await self._engine.worker.arun(memory.has_imported, session.memo):
             text = "\n\n".join(part for part in (_foreign(session.memo), text) if part)
         _set_section(prompt, text)
+
+
+def _held(session: Any) -> Held:
+    """Return Agently's own lists: its properties give copies."""
+    return Held(session.session_settings, session._full_context, session._context_window)
 
 
 def _set_section(prompt: Any, text: str) -> None:

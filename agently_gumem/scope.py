@@ -289,8 +289,8 @@ class Scope:
             StoreError: Nothing was written.
         """
         async with self._order:
-            if seen is not None and seen != self.generation:
-                raise Outdated
+            if seen is not None:
+                self.expect(seen)
             records = self._allowed(records)
             pairs = list(zip(records, await self._vectors(records), strict=True))
             rows = [to_row(r, v) for r, v in pairs]
@@ -305,12 +305,23 @@ class Scope:
             # What another process forgot meanwhile was not known: it is taken out again now.
             await self.ready()
 
+    def expect(self, generation: int) -> None:
+        """Refuse to go on with what was decided before something was forgotten.
+
+        Raises:
+            Outdated: Something was forgotten since that generation.
+        """
+        if generation != self.generation:
+            raise Outdated
+
     async def bury(self, tombs: Mapping[str, Tomb]) -> None:
         """Write the marks of what is forgotten, by their ids; from now on it is refused."""
-        flags = [flag_row("forgotten", i, **tomb.document()) for i, tomb in tombs.items()]
+        told = {i: tomb.document() for i, tomb in tombs.items()}
+        said = {i: json.dumps(tomb, ensure_ascii=False) for i, tomb in told.items()}
+        flags = [Row("forgotten", i, document, {}) for i, document in said.items()]
         async with self._order:
             await self.services.worker.thread(self.rows.write, flags)
-            self.tombs |= {i: tomb.document() for i, tomb in tombs.items()}
+            self.tombs |= told
             self._know_tombs()
 
     async def unbury(self, ids: Sequence[str]) -> None:
@@ -479,7 +490,7 @@ class Scope:
                 pairs.append((record, row.vector if _is_vector(row.vector) else None))
             else:
                 self._take_flag(row)
-        if self.tombs.keys() != before.keys():
+        if self.tombs != before:
             self._know_tombs()
         let, pairs = self._let_in(pairs)
         if memo is not None and let.unwanted:
@@ -498,7 +509,9 @@ class Scope:
 
     def _know_tombs(self) -> None:
         """Bring up what is derived from the marks of what was forgotten."""
+        before = self.gone
         self.gone = frozenset(skip for t in self.tombs.values() for skip in t.get("skips", ()))
+        self.passed_over = (self.passed_over - before) | self.gone
         self.generation += 1
 
     def said_id(self, role: str, text: str) -> str:

@@ -207,17 +207,31 @@ class Store:
 
     def pending(self) -> list[tuple[str, str]]:
         """List the users and spaces that have messages waiting for a digest."""
-        found: dict[tuple[str, str], None] = {}
-        waiting = {
-            "$and": [
-                {"layer": {"$eq": "message"}},
-                {"status": {"$in": ["pending", "chunked"]}},
+        return self._owners(
+            [{"layer": {"$eq": "message"}}, {"status": {"$in": ["pending", "chunked"]}}]
+        )
+
+    def expired(self, moment: float) -> list[tuple[str, str]]:
+        """List the users and spaces with records whose time to expire has come, in seconds."""
+        return self._owners([{"expires": {"$gt": 0.0}}, {"expires": {"$lte": moment}}])
+
+    def aged(self, layers: Sequence[str], moment: float) -> list[tuple[str, str]]:
+        """List the users and spaces with records of these layers from before a time in seconds."""
+        return self._owners(
+            [
+                {"layer": {"$in": list(layers)}},
+                {"since": {"$gt": 0.0}},
+                {"since": {"$lt": moment}},
             ]
-        }
+        )
+
+    def _owners(self, conditions: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+        found: dict[tuple[str, str], None] = {}
         for shard in range(self.shards):
-            with _chroma("list what is pending"):
-                collection = self.collection(shard)
-                got: dict[str, Any] = collection.get(where=waiting, include=["metadatas"])
+            with _chroma("list users"):
+                got: dict[str, Any] = self.collection(shard).get(
+                    where={"$and": list(conditions)}, include=["metadatas"]
+                )
             metadatas: list[dict[str, Any]] = got["metadatas"] or []
             for fields in metadatas:
                 found[(str(fields["user_id"]), str(fields["space"]))] = None

@@ -3,8 +3,9 @@
 import re
 import threading
 import unicodedata
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, Protocol, TypeVar, cast
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 CJK = re.compile(f"[{_CJK}]")
@@ -26,6 +27,31 @@ STOP_WORDS = frozenset(_STOP.split())
 CJK_STOP = frozenset(
     "的了是在我你他她它们吗呢吧啊呀和与或就都也很还把被给对从到说要会能可这那有没不个一上下用户什么怎么"
 )
+
+
+class Cached(Protocol):
+    """A function with a cache, as `lru_cache` makes it."""
+
+    @property
+    def cache_clear(self) -> Callable[[], None]:
+        """What empties it."""
+        ...
+
+
+C = TypeVar("C", bound=Cached)
+_caches: list[Cached] = []
+
+
+def holds_text(cached: C) -> C:
+    """Note a cache that holds what somebody said: it is emptied when something is forgotten."""
+    _caches.append(cached)
+    return cached
+
+
+def clear_caches() -> None:
+    """Empty the caches that hold what somebody said."""
+    for cached in _caches:
+        cached.cache_clear()
 
 
 def make_safe(text: str) -> str:
@@ -76,6 +102,7 @@ def _english() -> Any:
     return _own.english
 
 
+@holds_text
 @lru_cache(maxsize=65_536)
 def _stem(word: str) -> str:
     return str(_english().stemWord(word))
@@ -116,6 +143,7 @@ def _cjk_terms(run: str, stop: bool) -> list[str]:
     return [p for p in pairs if not (stop and p[0] in CJK_STOP and p[1] in CJK_STOP)]
 
 
+@holds_text
 @lru_cache(maxsize=65_536)
 def _word_terms(token: str, stop: bool) -> tuple[str, ...]:
     token = _POSSESSIVE.sub("", token)

@@ -11,12 +11,23 @@ from typing import Any, Protocol, TypeVar
 from agently_gumem.behind import Digests, IdleClock
 from agently_gumem.config import RecallConfig
 from agently_gumem.engine import Engine, checked_name, switched_off
-from agently_gumem.held import MARK, Measured, as_text, fingerprint, is_ours, measure
+from agently_gumem.held import (
+    MARK,
+    Measured,
+    as_text,
+    fingerprint,
+    is_clean,
+    is_ours,
+    measure,
+    of_window,
+    take_out,
+)
 from agently_gumem.options import SessionOptions
 from agently_gumem.query import Asked, memo_text
 from agently_gumem.records import MemoryContext, Message, now
 from agently_gumem.remember import journal as journaling
 from agently_gumem.remember.align import Mirror, Said, said
+from agently_gumem.remember.forgetting.scrub import all_but_live, scrub, settle
 from agently_gumem.scope import Scope
 from agently_gumem.text import make_safe
 from agently_gumem.triggers import Idle, TriggerState, parts
@@ -58,6 +69,23 @@ class HostSide(Protocol):
         """Return its session settings and full context, where the session is known."""
         ...
 
+    def held_of(self, memory: "SessionTurns") -> "Held | None":
+        """Return Agently's own lists of the session that it serves, where it is known."""
+        ...
+
+    def refresh(self, memory: "SessionTurns", memo: Any) -> None:
+        """Put the memo as it is now, where it is ours, and the window into what Agently holds."""
+        ...
+
+
+@dataclass(frozen=True)
+class Held:
+    """What Agently holds of a session: its own lists, which can be changed in place."""
+
+    settings: Any
+    full: list[Any]
+    window: list[Any]
+
 
 @dataclass(frozen=True)
 class Request:
@@ -67,10 +95,7 @@ class Request:
     """As text, whatever its shape."""
     recorded: str
     """What will be recorded of it, where that is known."""
-    place: int
-    """Where in the full context its message will come."""
-    window: Sequence[Any]
-    session_settings: Any
+    held: Held
 
 
 @dataclass(frozen=True)
@@ -106,6 +131,10 @@ class SessionTurns:
         self._bound: Any = None
         self._mirror = Mirror()
         self._analysed = False
+        self._generation = 0
+        """Up to which forgetting its memo was written anew."""
+        self._looked: int | None = None
+        """Up to which forgetting Agently's lists were looked through."""
         self._digests = Digests(engine, self.session_id, options.wait, self._agent)
         self._clock = IdleClock(
             engine,
@@ -177,6 +206,7 @@ class SessionTurns:
             await self._pass_over(mixed)
             return None
         async with self._use() as scope:
+            await self._look_through(scope, Held(settings, full, window))
             new = await journaling.journal(scope, self.session_id, mirror, full)
             if not answered:
                 return None
@@ -188,6 +218,8 @@ class SessionTurns:
             self._analysed = True
             cut = not scope.paused and self._cut(shown)[1] > 0
             due = started or cut or self._memo_is_new(scope, memo, settings)
+            if scope.tombs and self._generation != scope.generation:
+                due = due or is_ours(memo, settings)
         return self.options.strategy if due else None
 
     async def _execute(self, full: Any, window: Any, memo: Any, settings: Any) -> Handled:
@@ -206,6 +238,7 @@ class SessionTurns:
             if alone:
                 self._digests.start(scope)
             await self._digests.wait()
+            self._generation = scope.generation
             written = await self._session_memo(scope, full, memo, settings)
             paused = scope.paused
         # Read after the wait: a turn that overlaps may have added to the window meanwhile.
@@ -222,12 +255,66 @@ class SessionTurns:
         What an earlier process left of this user starts to be digested beside it.
         """
         self.ended = False
-        mirror = self._mirror_of(asked.session_settings)
-        mirror.live[asked.place] = now()
-        mirror.asked[asked.place] = make_safe(asked.recorded).strip()
+        mirror = self._mirror_of(asked.held.settings)
         async with self._use() as scope:
+            await self._look_through(scope, asked.held)
+            place = len(asked.held.full)
+            mirror.live[place] = now()
+            mirror.asked[place] = make_safe(asked.recorded).strip()
             self._digests.look_back(scope)
-        return await self.context_for(asked.question, asked.window, self._engine.recall)
+            if scope.tombs and self.host is not None:
+                # A session that was saved before brings its memo of then along.
+                self.host.refresh(self, self._held_memo(scope))
+        return await self.context_for(asked.question, list(asked.held.window), self._engine.recall)
+
+    async def catch_up(self) -> None:
+        """Journal what Agently holds and the journal lacks; never raises."""
+
+        async def work() -> None:
+            async with self._use() as scope:
+                await self._journal_now(scope)
+
+        if self.active:
+            await self.guarded("journal", work(), None)
+
+    async def let_go(self, scope: Scope, *, whole: bool) -> None:
+        """Take what was forgotten out of what Agently holds; under the user's journal lock.
+
+        Args:
+            scope: The user.
+            whole: All of its history goes, also what was never stored; not a question that is on
+                its way.
+        """
+        held = self.host.held_of(self) if self.host is not None else None
+        if held is None or self.host is None:
+            return
+        await self._take_out(scope, held, whole=whole)
+        self.host.refresh(self, self._held_memo(scope))
+
+    async def _look_through(self, scope: Scope, held: Held) -> None:
+        """Take what was forgotten out of a history that was restored, or came back by a turn."""
+        if not scope.tombs:
+            return
+        shown = [said(m) for m in list(held.full)], [said(m) for m in list(held.window)]
+        mirror = self._mirror_of(held.settings)
+        if self._looked != scope.generation or not is_clean(*shown, mirror):
+            async with scope.journal_lock:
+                await self._take_out(scope, held)
+
+    async def _take_out(self, scope: Scope, held: Held, *, whole: bool = False) -> None:
+        history = [said(m) for m in list(held.full)]
+        window = [said(m) for m in list(held.window)]
+        mirror = self._mirror_of(held.settings)
+        found = (
+            all_but_live(mirror, history)
+            if whole
+            else await scrub(scope, self.session_id, mirror, history)
+        )
+        self._looked = scope.generation
+        if held.window is not held.full:  # as they are on Agently 4.0.8, once a history was set
+            take_out(held.window, of_window(window, history, found))
+        take_out(held.full, found)
+        settle(mirror, history, found)
 
     async def note_end(self) -> None:
         """Note on the worker's loop that the agent left the session; never raises."""
@@ -376,23 +463,30 @@ class SessionTurns:
         self, scope: Scope, full: Sequence[Any], memo: Any, settings: Any
     ) -> Any:
         """Return what Agently holds between requests; None leaves it as it is."""
+        # An empty one takes an old one of ours out; the prefix handler shows no section for it.
+        ours = bool(memo) and is_ours(memo, settings)
         if self.options.session_memo == "dict":
-            value = scope.services.schema.fitting(scope.memo.value) if scope.memo else {}
-            return value or None
+            value = self._held_memo(scope)
+            return value if value or ours else None
         if self.host is None:
             # Nothing replaces the section at each request, so it is this question's own context.
             asked = next((s.text for s in map(said, reversed(list(full))) if s.role == "user"), "")
             context = await self.context_for(asked, (), self.user.config(None))
-            return context.formatted_context or None
-        # An empty text takes an old one of ours out; the prefix handler shows no section for it.
-        text = memo_text(scope, self._engine.recall.memo_tokens)
-        return text if text or (memo and is_ours(memo, settings)) else None
+            return context.formatted_context or ("" if ours else None)
+        text = self._held_memo(scope)
+        return text if text or ours else None
+
+    def _held_memo(self, scope: Scope) -> Any:
+        """Return the memo as Agently holds it between requests, as text or as data."""
+        if self.options.session_memo == "dict":
+            return scope.services.schema.fitting(scope.memo.value) if scope.memo else {}
+        return memo_text(scope, self._engine.recall.memo_tokens)
 
     def _memo_is_new(self, scope: Scope, memo: Any, settings: Any) -> bool:
         """Tell whether a digest behind the turn changed what Agently holds."""
         if self.host is None or not (self.executes or is_ours(memo, settings)):
             return False
         if self.options.session_memo == "dict":
-            value = scope.services.schema.fitting(scope.memo.value) if scope.memo else {}
-            return bool(value) and value != memo
-        return memo_text(scope, self._engine.recall.memo_tokens) != (memo or "")
+            value = self._held_memo(scope)
+            return value != memo if value else bool(memo) and is_ours(memo, settings)
+        return self._held_memo(scope) != (memo or "")

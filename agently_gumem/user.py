@@ -32,6 +32,7 @@ from agently_gumem.records import (
     shown_to,
 )
 from agently_gumem.records._base import named
+from agently_gumem.records.fact import by_due
 from agently_gumem.remember import journal
 from agently_gumem.remember.job import DigestReport, Job, digest, rebuild_memo
 from agently_gumem.text import fold
@@ -218,12 +219,19 @@ class UserMemory(Forgetting, Correcting, Explaining, Governing, Reporting, Movin
         label: str | None = None,
         session_id: str | None = None,
         anchor: str | None = None,
+        due_before: datetime | None = None,
+        due_after: datetime | None = None,
         validity: str | None = "active",
         access: Iterable[str] = (),
     ) -> list[Fact]:
         """List Facts, oldest first; `validity=None` lists superseded ones as well.
 
         What is kept under a label is listed only where `access` names it.
+
+        With `due_before` or `due_after` only what has a time of its own is listed, by that time:
+        `facts(kind="plan", due_before=now)` are the plans that are due, those long past included;
+        `due_after` leaves these out. A Fact is due when it begins; where only an end is known, as
+        of "by Friday", then. A naive time is read as UTC.
 
         Raises:
             ConfigError: There is no such `kind` or `validity`.
@@ -246,6 +254,8 @@ class UserMemory(Forgetting, Correcting, Explaining, Governing, Reporting, Movin
                 and (anchor is None or _anchored(f, anchor))
                 and validity in (None, f.validity)
             ]
+        if due_before is not None or due_after is not None:
+            return by_due(found, due_after, due_before)
         return sorted(found, key=lambda f: f.created_at)
 
     async def _summaries(

@@ -44,7 +44,7 @@ class Eraser:
         self._root = root
         self._mark = DirtyMark(root, writer)
         self._gate = gate
-        self._indexes: tuple[str, ...] = ()
+        self._indexes: list[str] = []
 
     @property
     def dirty(self) -> bool:
@@ -73,7 +73,7 @@ class Eraser:
                 for collection in [*shards(), self._root]:
                     take_up(collection, batch)
                 erased = self._clean(timeout)
-            self._mark.clear(counters)
+            self._mark.clear(counters or self._mark.erased(), erased.indexes)
             self._gate.marked.discard(self._namespace)
             return replace(erased, seconds=round(time.monotonic() - began, 3))
 
@@ -81,15 +81,18 @@ class Eraser:
         if self._folder is None:
             command = command_for("PATH", self._namespace)
             return Erased("server", left=ON_A_SERVER, command=command)
-        erased = run(self._folder, self._namespace, timeout)
-        self._indexes = erased.indexes
-        return erased
+        return run(self._folder, self._namespace, timeout)
+
+    def before_close(self) -> None:
+        """Read which vector files were ever cleaned, while Chroma can be asked."""
+        if self._folder is not None:
+            self._indexes = self._mark.indexes()
 
     def after_close(self) -> None:
         """Clean the vector files once more, after Chroma let go of them.
 
-        Since the erasure it may have written memory of this process into them, which can hold
-        what was erased.
+        Since an erasure it may have written memory of its process into them, which can hold what
+        was erased.
 
         Raises:
             StoreError: They could not be cleaned.

@@ -5,7 +5,7 @@ Both work on collections that are open: what Chroma raises is for the caller to 
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 _THRESHOLD = 1_000  # Chroma's own; a collection on a cloud has no such index
@@ -48,23 +48,34 @@ class DirtyMark:
 
     def counters(self) -> dict[str, int]:
         """Read what was counted, by writer; empty where nothing was deleted since."""
+        found = self._read()
+        counted: dict[str, int] = dict((found.get("deleted") or ({}, ""))[0] or {})
+        return {} if counted == self._last(found)["counters"] else counted
+
+    def clear(self, counters: Mapping[str, int], indexes: Sequence[str]) -> None:
+        """Keep what was counted before an erasure, which did all that, and what it cleaned."""
+        if counters or indexes:
+            told = {"counters": dict(counters), "indexes": list(indexes)}
+            self._write("erased", None, json.dumps(told))
+
+    def indexes(self) -> list[str]:
+        """Return the folders of the vector files that the last erasure cleaned."""
+        return list(self._last(self._read())["indexes"])
+
+    def _last(self, found: Mapping[str, tuple[Any, str]]) -> dict[str, Any]:
+        told: dict[str, Any] = json.loads((found.get("erased") or (None, "{}"))[1])
+        return {"counters": {}, "indexes": [], **told}
+
+    def _read(self) -> dict[str, tuple[Any, str]]:
         got: dict[str, Any] = self._root.get(
             ids=["deleted", "erased"], include=["metadatas", "documents"]
         )
-        found = {
+        return {
             name: (metadata, document)
             for name, metadata, document in zip(
                 got["ids"], got["metadatas"], got["documents"], strict=True
             )
         }
-        counted: dict[str, int] = dict((found.get("deleted") or ({}, ""))[0] or {})
-        erased: dict[str, int] = json.loads((found.get("erased") or ({}, "{}"))[1])
-        return {} if counted == erased else counted
-
-    def clear(self, counters: Mapping[str, int]) -> None:
-        """Keep what was counted before an erasure, which did all that."""
-        if counters:
-            self._write("erased", None, json.dumps(dict(counters)))
 
     def _write(self, name: str, fields: Mapping[str, int] | None, document: str) -> None:
         self._root.upsert(

@@ -4,7 +4,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -67,7 +67,7 @@ def _results(given: argparse.Namespace) -> Iterator[Result]:
 
 
 @contextmanager
-def _settings(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
+def _settings(given: argparse.Namespace) -> Generator[dict[str, Any]]:
     """Give the settings of the model that is named, or of a RuleModel while it runs."""
     if given.base_url is None:
         if given.model or given.api_key_env:

@@ -111,7 +111,7 @@ def _matches(label: Label, fact: Fact, dialogue: Dialogue) -> bool:
         return False
     if label.guess and (fact.certainty != "inferred" or fact.confidence >= 0.5):
         return False
-    return not label.date or _dated(label, fact) or not _says_a_date(fact, dialogue)
+    return not label.date or _right_or_silent(label, fact, dialogue)
 
 
 def _near(label: Label, fact: Fact) -> bool:
@@ -133,8 +133,14 @@ def _dated(label: Label, fact: Fact) -> bool:
     start = fact.time_range.start if fact.time_range else None
     if start is not None:
         return start.date().isoformat().startswith(label.date)
+    return _says(label, fact)
+
+
+def _says(label: Label, fact: Fact) -> bool:
+    """Tell whether the date of a label stands in the words of a Fact."""
     wanted = [int(part) for part in label.date.split("-")]
-    return any(_same_day(wanted, day) for _, day in written(fact.content))
+    held = any(_same_day(wanted, day) for _, day in written(fact.content))
+    return held or _stands(label.date, fold(fact.content))
 
 
 def _same_day(wanted: Sequence[int], day: Sequence[int | None]) -> bool:
@@ -145,14 +151,16 @@ def _same_day(wanted: Sequence[int], day: Sequence[int | None]) -> bool:
     )
 
 
-def _says_a_date(fact: Fact, dialogue: Dialogue) -> bool:
-    """Tell whether a Fact names a day: a date that is not the label's, or a word such as tomorrow.
+def _right_or_silent(label: Label, fact: Fact, dialogue: Dialogue) -> bool:
+    """Tell whether what a Fact says of its date is right, or nothing.
 
-    A word without the date that it meant says something else a day later.
+    A word such as tomorrow needs the date beside it, also where the time range has it: the
+    sentence alone goes on into Summaries and memo, and says something else a day later.
     """
-    if fact.time_range and fact.time_range.start:
-        return True
-    return bool(resolve(fact.content, dialogue.said[0].at)) or any(written(fact.content))
+    if resolve(fact.content, dialogue.said[0].at) and not _says(label, fact):
+        return False
+    silent = not (fact.time_range and fact.time_range.start) and not any(written(fact.content))
+    return silent or _dated(label, fact)
 
 
 def _memo_faults(dialogue: Dialogue, memo: Mapping[str, Any]) -> list[str] | None:

@@ -1,23 +1,15 @@
-"""Import an export: all of it is checked first, then each layer is written on what it rests on."""
+"""Import an export: each layer is written after what it rests on, in batches."""
 
 import contextlib
-from collections.abc import AsyncIterator, Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+import functools
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any, TypeVar
 
 from agently_gumem.errors import ConfigError
 from agently_gumem.govern.foreign import GUMEM
-from agently_gumem.govern.portable import (
-    FLAGS,
-    Header,
-    Portable,
-    layer_of_line,
-    numbered,
-    read_header,
-    read_object,
-    read_record,
-)
+from agently_gumem.govern.plan import Plan, read_layer
+from agently_gumem.govern.portable import Portable, numbered, read_object
 from agently_gumem.govern.source import Lines
 from agently_gumem.records import Fact, MemoState, Message, Summary, Topic
 from agently_gumem.records.account import ImportCount, ImportReport
@@ -31,81 +23,6 @@ T = TypeVar("T", Fact, Summary, Topic)
 BATCH = 500
 # A gap this large in the places of messages is no gap that forgetting leaves.
 _WIDEST = 1_000_000
-
-
-@dataclass
-class Plan:
-    """What a file holds, by line; never its texts."""
-
-    header: Header
-    layers: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
-    """Layer -> the lines that hold one of it."""
-    ids: dict[str, str] = field(default_factory=dict[str, str])
-    """Id of a record -> its layer."""
-    records: int = 0
-    places: dict[int, str] = field(default_factory=dict[int, str])
-    """Place of a message among all of the user -> its id."""
-    last: int = 0
-    """The place of the last message."""
-    in_order: bool = True
-    """Each message has a place of its own, and they rise."""
-
-
-def check(lines: Lines, user_id: str, space: str, *, as_user: bool) -> Plan:
-    """Read all lines, and keep what is where (pure but for the file).
-
-    Raises:
-        ConfigError: A line is broken, the version is unknown, it is somebody else's, or an id
-            comes twice; names the line.
-    """
-    rows = numbered(lines)
-    plan = Plan(read_header(next(rows, (1, ""))[1]))
-    owner = (plan.header.user_id, plan.header.space)
-    if owner != (user_id, space) and not as_user:
-        raise ConfigError(
-            f"line 1: an export of user {owner[0]!r} in space {owner[1]!r}, not of {user_id!r} in "
-            f"{space!r}: give as_user=True where it shall become theirs"
-        )
-    for number, line in rows:
-        told = read_object(number, line)
-        layer = layer_of_line(number, told)
-        if layer not in FLAGS:
-            _note(plan, number, read_record(number, told, user_id, space))
-        plan.layers.setdefault(layer, []).append(number)
-    return plan
-
-
-def _note(plan: Plan, number: int, read: tuple[str, Portable]) -> None:
-    layer, record = read
-    if isinstance(record, MemoState):
-        if layer in plan.layers:
-            raise ConfigError(f"line {number}: a second memo; a user has one")
-        return
-    known = plan.ids.setdefault(record.id, layer)
-    if len(plan.ids) == plan.records:
-        raise ConfigError(f"line {number}: the id {record.id!r} is that of a {known} before")
-    plan.records += 1
-    if isinstance(record, Message):
-        plan.in_order = plan.in_order and record.sequence > max(plan.last, 0)
-        plan.last = record.sequence
-        plan.places[record.sequence] = record.id
-
-
-def read_layer(
-    lines: Lines, plan: Plan, layer: str, user_id: str, space: str
-) -> Generator[Portable, None, None]:
-    """Read the records of one layer, in their order; the lines of others are passed over."""
-    wanted = iter(plan.layers.get(layer, ()))
-    following = next(wanted, None)
-    if following is None:
-        return
-    for number, line in numbered(lines):
-        if number != following:
-            continue
-        yield read_record(number, read_object(number, line), user_id, space)[1]
-        following = next(wanted, None)
-        if following is None:
-            return
 
 
 def store_name(scope: Scope) -> str:
@@ -210,31 +127,21 @@ class Importer:
 
     async def _facts(self) -> None:
         scope = self._scope
-
-        def take(part: list[Fact]) -> list[tuple[Fact, Fact | str]]:
-            return [(f, taking.take_fact(scope, f)) for f in part]
-
         async for part in self._batches("fact"):
             facts = [f for f in part if isinstance(f, Fact)]
-            await self._write("fact", await scope.services.worker.thread(take, facts))
-            kept = scope.index.facts
-            self._topics += [(fold(f.topic), f.id in kept) for f in facts]
+            await self._write("fact", facts, functools.partial(taking.take_fact, scope))
+            self._topics += [(fold(f.topic), f.id in scope.index.facts) for f in facts]
 
     async def _summaries(self) -> None:
-        scope = self._scope
-        active = {
-            fold(s.topic): s.id for s in scope.index.summaries.values() if s.validity == "active"
-        }
+        held = self._scope.index.summaries.values()
+        active = {fold(s.topic): s.id for s in held if s.validity == "active"}
 
-        def take(part: list[Summary]) -> list[tuple[Summary, Summary | str]]:
-            return [
-                (s, taking.take_summary(scope, s, {t for t, i in active.items() if i != s.id}))
-                for s in part
-            ]
+        def take(summary: Summary) -> Summary | str:
+            others = {topic for topic, own in active.items() if own != summary.id}
+            return taking.take_summary(self._scope, summary, others)
 
         async for part in self._batches("summary"):
-            summaries = [s for s in part if isinstance(s, Summary)]
-            await self._write("summary", await scope.services.worker.thread(take, summaries))
+            await self._write("summary", [s for s in part if isinstance(s, Summary)], take)
 
     async def _topics_named(self) -> None:
         scope = self._scope
@@ -242,30 +149,32 @@ class Importer:
         refused = taking.topics_without_facts(self._topics) - held
         named = {fold(n) for t in scope.index.topics.values() for n in (t.name, *t.aliases)}
 
-        def take(part: list[Topic]) -> list[tuple[Topic, Topic | str]]:
-            return [(t, taking.take_topic(scope, t, refused)) for t in part]
+        def take(topic: Topic) -> Topic | str:
+            return taking.take_topic(scope, topic, refused)
 
         async for part in self._batches("topic"):
             topics = [t for t in part if isinstance(t, Topic)]
             # One of that name is there, under the id that this store gave it.
-            alike = [t for t in topics if t.id not in scope.index.topics and fold(t.name) in named]
-            self._taken("topic").known += [t.id for t in alike]
-            fresh = [t for t in topics if t not in alike]
-            await self._write("topic", await scope.services.worker.thread(take, fresh))
+            known = scope.index.topics
+            alike = {t.id for t in topics if t.id not in known and fold(t.name) in named}
+            self._taken("topic").known += alike
+            await self._write("topic", [t for t in topics if t.id not in alike], take)
 
-    async def _write(self, layer: str, told: Sequence[tuple[T, T | str]]) -> None:
+    async def _write(self, layer: str, given: Sequence[T], take: Callable[[T], T | str]) -> None:
         """Write what is new, and what was changed after the one that is stored."""
         taken, scope = self._taken(layer), self._scope
+        held: dict[str, Any] = {r.id: scope.index.get(r.id) for r in given}
+        wanted = {r.id: r for r in given if held[r.id] is None or newer(r, held[r.id])}
+        taken.known += [r.id for r in given if r.id not in wanted]
         records: list[Kept] = []
-        for given, record in told:
-            held: Any = scope.index.get(given.id)
-            if held is not None and not newer(given, held):
-                taken.known.append(given.id)
-            elif isinstance(record, str):
-                taken.refused[given.id] = record
+        for record_id, told in await scope.services.worker.thread(
+            _each, take, list(wanted.values())
+        ):
+            if isinstance(told, str):
+                taken.refused[record_id] = told
             else:
-                records.append(record)
-                (taken.added if held is None else taken.updated).append(record.id)
+                records.append(told)
+                (taken.added if held[record_id] is None else taken.updated).append(record_id)
         if records:
             await hooking.write(scope, records)
 
@@ -315,6 +224,10 @@ def counted(taken: Taken) -> ImportCount:
         known=len(taken.known),
         refused=len(taken.refused),
     )
+
+
+def _each(take: Callable[[T], T | str], records: Sequence[T]) -> list[tuple[str, T | str]]:
+    return [(record.id, take(record)) for record in records]
 
 
 def _part(records: Iterator[Portable]) -> list[Portable]:

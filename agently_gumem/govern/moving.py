@@ -10,8 +10,9 @@ from agently_gumem.engine import checked_name, switched_off
 from agently_gumem.errors import ConfigError
 from agently_gumem.govern import foreign
 from agently_gumem.govern.gather import all_records, older_messages, shown_memo, split
-from agently_gumem.govern.importing import Importer, check, store_name
+from agently_gumem.govern.importing import Importer, store_name
 from agently_gumem.govern.part import UserPart
+from agently_gumem.govern.plan import check
 from agently_gumem.govern.portable import (
     FORMAT,
     VERSION,

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from agently_gumem.text import fold, words
+from agently_gumem.text import fold, holds_text, words
 
 WORDS_HELD = 0.6  # content words that a text must share with what it stands for
 WORDS_EQUAL = 0.8  # Jaccard of content words from which two texts are one said twice
@@ -23,6 +23,7 @@ class _Profile:
     negated: bool
 
 
+@holds_text
 @lru_cache(maxsize=4_096)
 def _profile(text: str) -> _Profile:
     names = {term for name in _NAME.findall(text) for term in words(name)}

@@ -15,7 +15,7 @@ from agently_gumem.recall.question import Question
 from agently_gumem.recall.signals import Signals, gather
 from agently_gumem.recall.spread import spread
 from agently_gumem.recall.validity import Sight
-from agently_gumem.records import Summary
+from agently_gumem.records import Fact, Summary
 from agently_gumem.text import words
 
 HitLayer = Literal["summary", "fact", "turn"]
@@ -82,8 +82,7 @@ def rank(
     if max((hit.parts["evidence"] for hit in hits), default=0.0) < floor:
         return []
     hits, last = _apart(index, sorted(hits, key=lambda hit: -hit.score))
-    ranked = [*spread(hits, _session_in(index)), *last]
-    return _with_before(index, ranked, sight) if question.asks_past else ranked
+    return [*spread(hits, _session_in(index)), *last]
 
 
 def _apart(index: UserIndex, hits: list[Hit]) -> tuple[list[Hit], list[Hit]]:
@@ -98,20 +97,6 @@ def _apart(index: UserIndex, hits: list[Hit]) -> tuple[list[Hit], list[Hit]]:
 
 def _deprioritized(record: Stored | None) -> bool:
     return isinstance(record, Summary) and record.memory_status == "deprioritized"
-
-
-def _with_before(index: UserIndex, hits: list[Hit], sight: Sight) -> list[Hit]:
-    """Put behind each Fact those that it took the place of: a question may name the new value."""
-    found = {hit.id for hit in hits}
-    out: list[Hit] = []
-    for hit in hits:
-        out.append(hit)
-        fact = index.facts.get(hit.id)
-        chain = before(index, fact)[:MOST_BEFORE] if fact is not None else []
-        fresh = [f for f in chain if f.id not in found and sight.shows(f)]
-        found.update(f.id for f in fresh)
-        out += [Hit("fact", f.id, hit.score, hit.parts, sight.sources(f)) for f in fresh]
-    return out
 
 
 def _session_in(index: UserIndex) -> Callable[[str], str | None]:
@@ -156,17 +141,16 @@ def _best(
     limit: int,
 ) -> list[Hit]:
     """Take the best of some rows of a layer that may be shown."""
-    chosen: list[tuple[int, Stored]] = []
     total = signals.total[rows]
     if layer == "summary":  # a few: what their owner set weighs before the choice
         total = total * np.array([sight.weight(index.record_at(row)) for row in rows.tolist()])
+    chosen: dict[str, tuple[int, Stored]] = {}
     for row in rows[np.argsort(-total, kind="stable")].tolist():
         if len(chosen) >= limit:
             break
-        record = index.record_at(row)
-        if sight.shows(record):
-            chosen.append((row, record))
-    parts = signals.parts(np.array([row for row, _ in chosen], np.intp))
+        for record in _of_row(index, row, sight):
+            chosen.setdefault(record.id, (row, record))
+    parts = signals.parts(np.array([row for row, _ in chosen.values()], np.intp))
     return [
         Hit(
             layer,
@@ -175,5 +159,17 @@ def _best(
             values,
             sight.sources(record),
         )
-        for (row, record), values in zip(chosen, parts, strict=True)
+        for (row, record), values in zip(chosen.values(), parts, strict=True)
     ]
+
+
+def _of_row(index: UserIndex, row: int, sight: Sight) -> list[Stored]:
+    """Give what a row lets be shown: its record, and of a past time the values before it.
+
+    A question about the past may name the new value, and find the old one only through it.
+    """
+    record = index.record_at(row)
+    found = [record] if sight.shows(record) else []
+    if sight.of_past and isinstance(record, Fact):
+        found += [f for f in before(index, record)[:MOST_BEFORE] if sight.shows(f)]
+    return found

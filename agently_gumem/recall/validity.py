@@ -73,15 +73,14 @@ class Sight:
         kept = max(0.0, 1.0 - record.decay_factor) ** days
         return record.retrieval_boost * kept * sure
 
-    def was(self, record: Stored) -> bool:
-        """Tell whether a Fact no longer holds, and is shown since the past is asked for."""
-        if not isinstance(record, Fact) or record.validity != "deprecated":
-            return False
+    @property
+    def of_past(self) -> bool:
+        """Whether this recall is of a past time: what no longer holds is shown as such."""
         return self._past or self._config.as_of is not None
 
     def _fact(self, fact: Fact) -> bool:
         # The window shows what was said, but not that it no longer holds, nor since when.
-        past = self._past and self.was(fact)
+        past = self._past and fact.validity == "deprecated"
         return (
             (past or self._fact_holds(fact))
             and (past or not self._hidden.issuperset(fact.source_message_ids))

@@ -1,10 +1,12 @@
 """Facts, the evidence layer, and what is built on them: Summaries and Topics."""
 
+from collections.abc import Iterable
+from datetime import datetime
 from typing import Any, Literal, TypeVar
 
 from pydantic import Field
 
-from agently_gumem.records._base import Moment, Record, Text
+from agently_gumem.records._base import Moment, Record, Text, aware
 
 Kind = Literal["preference", "fact", "constraint", "plan", "identity", "action", "behavior"]
 Certainty = Literal["stated", "observed", "inferred"]
@@ -107,6 +109,24 @@ class Summary(Record):
     """What became of it, oldest first: the first change and the newest nineteen."""
     created_at: Moment
     updated_at: Moment
+
+
+def due(fact: Fact) -> datetime | None:
+    """Return when a Fact is due: when it begins, or by when it is to be; None: it has no time."""
+    return (fact.time_range.start or fact.time_range.end) if fact.time_range is not None else None
+
+
+def by_due(facts: Iterable[Fact], after: datetime | None, before: datetime | None) -> list[Fact]:
+    """List the Facts that are due within two times, both included, the earliest first."""
+    timed = [(moment, fact) for fact in facts if (moment := due(fact)) is not None]
+    start = aware(after) if after is not None else None
+    end = aware(before) if before is not None else None
+    kept = [
+        (moment, fact)
+        for moment, fact in timed
+        if (start is None or moment >= start) and (end is None or moment <= end)
+    ]
+    return [fact for _, fact in sorted(kept, key=lambda item: (item[0], item[1].created_at))]
 
 
 MOST_CHANGES = 20

@@ -85,8 +85,15 @@ def _kept(record: Stored, refusal: Refusal) -> Stored | None:
     if refusal.gone(record.id):
         return None
     if isinstance(record, Message) and (said := refusal.uncut(record)):
-        plain = {"content": EMPTIED, "page": "", "anchors": {}, "metadata": {}}
-        return record.model_copy(update={**plain, "said": said})
+        return record.model_copy(
+            update={
+                "content": EMPTIED,
+                "said": said,
+                "page": "",
+                "anchors": dict[str, str](),
+                "metadata": dict[str, str](),
+            }
+        )
     if isinstance(record, Fact):
         left = [i for i in record.source_message_ids if not refusal.gone(i)]
         if not left:

@@ -25,7 +25,7 @@ class Lexicon:
     """All words as one pattern, and what each of them is."""
 
     def __init__(self, given: Words, harmless: Iterable[str]) -> None:
-        self._known: dict[str, tuple[str, Strength]] = {}
+        self._known: dict[str, list[tuple[str, Strength]]] = {}
         for category in CATEGORIES:
             for strength, words in _read(category).items():
                 self._add(category, strength, words)
@@ -41,20 +41,20 @@ class Lexicon:
 
     def _add(self, category: str, strength: Strength, words: Iterable[str]) -> None:
         for word in words:
-            plain = _plain(word.strip())
-            if self._known.get(plain, ("", ""))[1] != "harmless":
-                self._known[plain] = (category, strength)
+            self._known.setdefault(_plain(word.strip()), []).append((category, strength))
 
     def terms(self, text: str) -> Iterator[Term]:
         """Yield the words of the lists that stand in a text, but for harmless phrases."""
         for match in self._pattern.finditer(_lower(text)):
-            category, strength = self._what(_plain(match.group()))
-            if strength != "harmless":
-                yield Term(match.start(), match.end(), category, strength)
+            kinds = self._what(_plain(match.group()))
+            if all(strength != "harmless" for _, strength in kinds):
+                yield from (Term(match.start(), match.end(), *kind) for kind in kinds)
 
-    def _what(self, word: str) -> tuple[str, Strength]:
-        if word in self._known:
-            return self._known[word]
+    def _what(self, word: str) -> list[tuple[str, Strength]]:
+        """Say what a word is: as it stands, without the s of many, or by its beginning."""
+        for form in (word, word.removesuffix("s"), word.removesuffix("es")):
+            if form in self._known:
+                return self._known[form]
         stem = max((s for s, form in self._stems.items() if form.fullmatch(word)), key=len)
         return self._known[stem]
 
@@ -101,7 +101,7 @@ def any_of(words: Iterable[str]) -> str:
     for char, node in sorted(_tree(words).items()):
         first, rest = re.escape(char), _branch(node)
         if char.isascii():
-            rest = f"(?<![a-z0-9_-]{first}){rest}(?![a-z0-9_]|['’](?!s))"
+            rest = f"(?<![a-z0-9_-]{first}){rest}(?:e?s)?(?![a-z0-9_]|['’](?!s))"
         parts.append(first + rest)
     return "|".join(parts)
 

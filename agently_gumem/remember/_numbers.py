@@ -17,6 +17,8 @@ Found = tuple[int, int, str]
 Check = Callable[[str], bool]
 
 _GAP = r"[\s.-]{0,3}"
+# Less than that is in none of them.
+_SIX_DIGITS = re.compile(r"\d(?:[\s./()-]{0,3}[A-Za-z]?\d){5}")
 _DIGIT_RUN = re.compile(rf"(?<!\d)\d(?:{_GAP}\d){{12,}}(?:[ -]?[Xx](?![A-Za-z]))?")
 _GROUP = re.compile(r"\d+[Xx]?|[Xx]")
 # Issuer prefixes and lengths of ISO/IEC 7812 ranges in use: a Luhn sum alone passes one in ten.
@@ -41,13 +43,14 @@ _LINK = r"(?:\s?(?:number|no\.?|num|#|[号號][码碼]?|字[号號]|账?号))?\s
 _TOLD: tuple[tuple[str, str, str], ...] = (
     ("id-number", "身[份分][证證]|证件|居民证|identity card|id card|national id|id no", r"\d(?:[ -]?\d){8,16}[\dXx]"),
     ("id-number", r"ssn|social security|itin", r"\d{3}[ -]?\d\d[ -]?\d{4}"),
-    ("id-number", r"national insurance|nino|ni number", r"[A-Z]{2}(?: ?\d\d){3} ?[A-D]"),
+    ("id-number", r"national insurance|nino|(?-i:NI)", r"[A-Z]{2}(?: ?\d\d){3} ?[A-D]"),
     (
         "id-number",
         r"[护護]照|passport|driver['’]?s licen[cs]e|driving licen[cs]e|驾驶证|驾照|pesel|bsn|steuer-?id|nhs|personnummer|dni|nie"
         r"|codice fiscale|通行证|社保|医保卡",
         r"(?=[A-Z0-9 ]{0,12}\d{3})[A-Z0-9](?: ?[A-Z0-9]){6,17}",
     ),
+    ("id-number", "台胞证|回乡证|居住证", r"[A-Z]?\d{8,18}"),
     ("id-number", "hkid|香港身[份分][证證]|香港id", r"[A-Z]{1,2}\d{6}\s?(?:\([0-9A]\)|[0-9A])"),
     ("id-number", "[台臺][湾灣]身[份分][证證]|身[份分][证證]", r"[A-Z][0-9A-D]\d{8}"),
     ("id-number", "澳[门門]身[份分][证證]", r"[1578]/?\d{6}/?\(?\d\)?"),
@@ -57,12 +60,25 @@ _TOLD: tuple[tuple[str, str, str], ...] = (
         r"(?:bank )?account (?:number|no\b\.?)|bank account|iban|银行账户|银行账|银行帐|收款账|对公账户|对公账|收款账户",
         r"\d(?:[ -]?\d){7,20}",
     ),
-    ("bank-account", "[账帐帳][号號]|户头", r"\d(?:[ -]?\d){11,20}"),
+    ("bank-account", "[账帐帳][号號户戶]|户头", r"\d(?:[ -]?\d){11,20}"),
     ("bank-account", r"sort ?code[^\n]{0,24}account", r"\d{8}"),
 )  # fmt: skip
 _TOLD_NUMBERS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (kind, re.compile(rf"(?<![A-Za-z_])(?:{words}){_LINK}({number})(?![A-Za-z0-9])", re.IGNORECASE))
     for kind, words, number in _TOLD
+)
+# The same the other way round: "... is my national insurance number".
+_TOLD_AFTER: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (
+        kind,
+        re.compile(
+            rf"(?<![A-Za-z0-9-])({number})\s?(?:is|was|是|[:=])\s?(?:my|his|her|our|their|the|我的?|他的?|她的?)?\s?"
+            rf"(?:{words})(?![A-Za-z])",
+            re.IGNORECASE,
+        ),
+    )
+    for kind, words, number in _TOLD
+    if "{0,24}" not in words
 )
 
 # Form, module of python-stdnum.
@@ -120,7 +136,7 @@ _SE_FORM = re.compile(r"(?<![A-Za-z0-9-])(?:(?:19|20)?(\d\d))\d{4}[-+]\d{4}(?![A
 
 def find_numbers(text: str) -> Iterator[Found]:
     """Yield every number of a card, an account or a person; places may overlap."""
-    if not any(map(text.__contains__, "0123456789")):
+    if _SIX_DIGITS.search(text) is None:
         return
     yield from _digit_runs(text)
     yield from _ibans(text)
@@ -133,7 +149,7 @@ def find_numbers(text: str) -> Iterator[Found]:
     yield from _births(text)
     yield from _cued(text)
     # Last: of two kinds for one number, that of a checksum stands.
-    for kind, pattern in _TOLD_NUMBERS:
+    for kind, pattern in (*_TOLD_NUMBERS, *_TOLD_AFTER):
         yield from ((m.start(1), m.end(1), kind) for m in pattern.finditer(text))
 
 

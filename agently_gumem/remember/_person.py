@@ -42,7 +42,7 @@ PERSON = re.compile(
 # Words that are said of the one who has it, also where nobody is named: 确诊, "diagnosed with".
 APPLIED = re.compile(
     rf"(?:(?:^|[,.]\s)\W*(?:diagnosed|living|struggling|recovering|suffering|recently|just|still|"
-    rf"had|got|have|having|on|taking)\b{_WORDS}{{0,5}}\W*"
+    rf"had|got|have|having|on|taking|doc\s(?:says?|said)|doctors?\s(?:says?|said|thinks?|told))\b{_WORDS}{{0,5}}\W*"
     r"|(?:确诊|查出|检查出|患有?|得了|得过|被?诊断|医生说|刚做|做完|做了|要做|得做|在吃|吃着|"
     r"吃了|在服|服用|有个|长了|切了|参加[过了]|[上下这明后今][^，。]{0,4}[做动])[^，。]{0,12})$",
     re.IGNORECASE,
@@ -147,6 +147,11 @@ THINGS = re.compile(
 )
 # What is behind a word that needs nobody to be named: 怀孕6周, 出轨了.
 SELF = re.compile(r"了|[\d一二三四五六七八九十两几]+(?:周|个月|天|年)|(?:初|早|中|晚)期")
+CHOSEN = re.compile(
+    r"\s(?:supporter|voter|fan|member|activist|organi[sz]er|donor|volunteer|sympathi[sz]er|guy)s?\b"
+    r"|的?(?:支持者|党员|粉丝|选民|铁粉|拥护者|成员|志愿者)",
+    re.IGNORECASE,
+)
 # Who is voted for, supported, joined.
 CHOOSES = re.compile(
     r"(?:(?<![A-Za-z])(?:vot(?:e|es|ed|ing)(?:\sfor|\sagainst)?|support(?:s|ed|ing)?|campaign\w*\sfor|"
@@ -159,5 +164,11 @@ CHOOSES = re.compile(
 # The text of somebody else that a task is about.
 QUOTED = re.compile(
     r"\W*(?:please\s|can you\s)?(?:translate|proofread|rewrite|correct|summari[sz]e)\b|\s*(?:请|帮我)?(?:翻译|润色|改写)",
+    re.IGNORECASE,
+)
+# Said of anybody, or of what may come: 会头痛几天, "can cause headaches".
+GENERAL = re.compile(
+    r"(?:(?<![A-Za-z])(?:causes?|caused|prevents?|against|relieves?|cure\w*|may|might|could|can|would)\s(?:[\w'’-]+\s){0,2}"
+    r"|(?:会|可能|导致|引起|容易|避免|缓解|治疗?|预防)[^，。]{0,3})$",
     re.IGNORECASE,
 )

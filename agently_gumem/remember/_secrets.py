@@ -36,7 +36,7 @@ _HAN = r"密[码碼]|口令|密钥|私钥|通行码"
 _STRONG = rf"{_LATIN}|{_HAN}"
 _CODE = (
     r"(?<![A-Za-z])(?:(?:verification|security|recovery|backup|one[ -]time|login|door|gate|alarm|locker|safe|"
-    r"entry|garage|lock|unlock|2fa|access)[ _-]?code|otp)|[验驗][证證][码碼]|动态码|校验码|安全码|激活码"
+    r"entry|garage|lock|unlock|2fa|access|entrance|lockbox|combination)[ _-]?code|otp)|[验驗][证證][码碼]|动态码|校验码|安全码|激活码"
 )
 _WEAK = (
     r"(?<![A-Za-z])(?:secret|(?:access|auth|refresh|api|client|session|app)[ _-]?(?:key|token|secret)|"
@@ -45,7 +45,7 @@ _WEAK = (
 _FOR = r"(?:\s(?:for|to|of|on|at)(?:\s[a-z0-9'-]{1,20}){1,4}?)?"
 _ASSIGN = "[\"']?\\s{0,3}(?:[:=：]|=>|->)\\s{0,3}"
 _IS = (
-    r"\s?(?:['’]s|\sis(?: now| still)?|\sare|\swas|(?:[都就还]|一直)?是|为|改成了?|改为|换成了?|设为|设成|设的是)\s?[:：]?\s?"
+    r"\s?(?:我们?|已经|刚)?(?:['’]s|\sthey (?:sent|texted|gave) (?:me )?(?:is|was)|\sis(?: now| still)?|\sare|\swas|(?:[都就还]|一直)?是|为|改成了?|改为|换成了?|设为|设成了?|设的是)\s?[:：]?\s?"
 )
 _QUOTED = r"[\"'“「]([^\"'”」\n]{3,100})[\"'”」]"
 _VALUE = rf"(?:{_QUOTED}|([!-~]{{3,200}}))"
@@ -69,12 +69,21 @@ _TOLD: tuple[re.Pattern[str], ...] = tuple(
         r"密[码碼]分别[是为]\s?[!-~]{1,60}\s?[和、/]\s?()([!-~]{4,100})",
         r"(?:(?:recovery|seed|secret|backup)\s(?:phrase|words)|mnemonic|助记词)(?:\sis|\sare|是)?\s?[:：]?\s?[\"']?"
         r"()([a-z]{3,8}(?:[ ,]{1,2}[a-z]{3,8}){11,23})",
+        r"(?<![A-Za-z])(?:my|the|control|sim|card|bank|atm|phone|door|app|his|her|our)\spin\s()(\d{4,8})(?![\d-])",
+        r"(?<![A-Za-z])pass\s?[:=]\s?()((?=[!-~]{0,63}\d)[!-~]{4,64})",
+        r"(?:[验驗][证證][码碼]|动态码|校验码)[了是到为：:，, ]{0,3}()(\d{4,8})(?![\d位张个次年天秒分])",
         r"authorization\W{1,4}(?:token|apikey)\s()((?=[!-~]{0,99}\d)[!-~]{12,200})",
         r"(?<![A-Za-z])redis-cli\s[^\n]{0,80}?-a\s()([!-~]{3,100})",
         r"(?:密码|口令|验证码|动态码|校验码)()((?=[!-~]{0,30}\d)[A-Za-z0-9!@#$%^&*_.-]{6,64})",
         r"(?<![A-Za-z])(?:mysql|mysqldump|mariadb)\s[^\n]{0,80}?\s-p()([^\s\"']{3,100})",
         r"(?<![A-Za-z])(?:sshpass|curl)\s[^\n]{0,80}?-[pu]\s?(?:[\w.@-]{1,60}:)?()((?=[^\s\"']{0,99}\d)[^\s\"'/:]{6,100})(?=\s)",
     )
+)
+# One of these is in each of them.
+_TRIGGER = re.compile(
+    r"pass|pwd|key|code|secret|token|pin|cv[vc]|otp|phrase|words|mnemonic|mysql|maria|curl|redis|"
+    r"authorization|[码碼]|口令|[密私]钥|令牌|助记词",
+    re.IGNORECASE,
 )
 # What stands behind a name in a program, a form or a complaint, and is no value.
 _EXPRESSION = re.compile(
@@ -90,7 +99,7 @@ _ORDINARY = frozenset(
 )
 _TAIL = ".,;!?)]}>\"'"
 _SHORT_NUMBER = 4
-_URL_PASSWORD = re.compile(r"://[^:/?#\[\]@\s]{0,200}:([^:/?#\[\]@\s]{1,200})@")
+_URL_PASSWORD = re.compile(r"://[^:/?#\[\]@\s]{0,200}:([^:/\[\]@\s]{1,200})@")
 
 
 def find_secrets(text: str) -> Iterator[Span]:
@@ -101,7 +110,8 @@ def find_secrets(text: str) -> Iterator[Span]:
     for pattern in _patterns():
         yield from (m.span() for m in pattern.finditer(text))
     yield from (m.span(1) for m in _URL_PASSWORD.finditer(text))
-    yield from _told_secrets(text)
+    if _TRIGGER.search(text):
+        yield from _told_secrets(text)
 
 
 def _told_secrets(text: str) -> Iterator[Span]:

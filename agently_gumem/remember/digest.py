@@ -18,8 +18,10 @@ from agently_gumem.prompts import MemoAnswer, MemoPatch
 from agently_gumem.recall.nominate import same_topic
 from agently_gumem.records import Fact, MemoState, Message, Summary, Topic, now
 from agently_gumem.remember import hooking
+from agently_gumem.remember.acting import with_actions
 from agently_gumem.remember.align import Said
 from agently_gumem.remember.extract import Extracted, extract, kept_under
+from agently_gumem.remember.forgetting.retention import expire
 from agently_gumem.remember.form import said_id
 from agently_gumem.remember.job import DigestReport, Job, waiting_ids
 from agently_gumem.remember.memo import MemoRules, Patched, apply_patches
@@ -47,7 +49,7 @@ async def digest(scope: Scope, job: Job) -> DigestReport:
         HookError: A hook failed that stops the digest then; the same holds.
     """
     report = DigestReport()
-    await scope.ready()
+    await expire(scope, scope.services.privacy, now())
     # What is taken is settled before the lock: a stage that waits for the digest before it must
     # not take in the first turns of the next stage.
     snapshot = job.ids if job.ids is not None else waiting_ids(scope, job.session_id)
@@ -173,9 +175,10 @@ async def _digest_batch(
         await scope.ready()
         if scope.paused:
             return  # turned off meanwhile: nothing of it is kept
-        if seen != scope.generation:
-            raise Outdated
+        scope.expect(seen)
         done = await _reconciled(scope, found)
+        hidden = [i for i, kept in found.special.items() if kept.action != "keep"]
+        done = await with_actions(scope, batch, done, hidden)
         records = _with_topics(scope, done, await _topics(scope, done))
         memo = await scope.services.worker.thread(_memo, scope, found, done, records)
     except (StoreError, HookError, Outdated):

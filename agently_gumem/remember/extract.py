@@ -16,6 +16,7 @@ from agently_gumem.recall.index import text_of
 from agently_gumem.recall.nominate import nearest_topics, nominate
 from agently_gumem.records import Certainty, Change, Fact, Kind, Message, TimeRange, now
 from agently_gumem.remember import hooking
+from agently_gumem.remember.behave import claim, is_action
 from agently_gumem.remember.ground import ground_fact
 from agently_gumem.remember.reconcile import Proposal
 from agently_gumem.remember.select import PLACEHOLDERS
@@ -174,6 +175,11 @@ class _Judge:
     """Message -> the one that directly follows it in its session: only that can confirm it."""
     taken: Counter[str] = field(default_factory=Counter[str])
 
+    @property
+    def behaviour_after(self) -> int:
+        """Distinct events that make a habit."""
+        return self.scope.services.limits.behaviour_after
+
     def judge(
         self,
         answer: ExtractAnswer,
@@ -182,13 +188,15 @@ class _Judge:
     ) -> Extracted:
         """Sort drafts into proposals and what is dropped."""
         out = Extracted([], answer, self.candidates)
-        for draft, maybe in zip(drafts, vectors, strict=True):
+        for given, maybe in zip(drafts, vectors, strict=True):
             vector = maybe if maybe is not None else np.zeros(self.scope.index.dimension, "f4")
-            sources = self._sources(draft, vector)
+            sources = self._sources(given, vector)
+            kind, habit = claim(given.kind, given.content, sources, self.behaviour_after)
+            draft = given.model_copy(update={"kind": kind})
             special = special_treatment(self.scope.services.privacy, draft.special)
             out.special.update((m.id, special) for m in sources if special is not None)
             refused = special is not None and special.action != "keep"
-            reason = "special" if refused else self._refusal(draft, sources, vector)
+            reason = "special" if refused else habit or self._refusal(draft, sources, vector)
             if reason:
                 out.dropped[reason] += 1
                 continue
@@ -347,6 +355,9 @@ def _time_range(
         end = None
     if start or end:
         return TimeRange(start=start, end=end)
+    if draft.kind == "action" and len(sources) == 1 and is_action(sources[0]):
+        at = sources[0].timestamp
+        return TimeRange(start=at) if at else None
     if draft.kind not in _TIMED:
         return None
     return told_time(draft.content, sources, plan=draft.kind == "plan", following=following)

@@ -26,10 +26,13 @@ _YES = re.compile(
     r"|(?:对[的啊呀]|嗯嗯|是[的啊呀]|没错|好[的啊呀]|就是这样|当然可以|可以的)"
 )
 _BUT = re.compile(
-    r"\b(?:but|however|except|actually|no|not|wrong|never|used to|until|any ?more)\b|n['’]t\b|[?？吗]"
+    r"\b(?:but|however|except|actually|no|not|wrong|never|used to|until|any ?more)\b|n['’]t\b"
+    r"|[?？吗]"
     r"|但|不(?!错)|可是|(?<![没不])错|没有|以前|曾经|不过"
 )
-_EITHER = re.compile(r"\bor\b(?! (?:so|more|less)\b)[^.!?]*[?]|还是[^。！？]*[?？]|或者?[^。！？]*[?？]")
+_EITHER = re.compile(
+    r"\bor\b(?! (?:so|more|less)\b)[^.!?]*[?]|还是[^。！？]*[?？]|或者?[^。！？]*[?？]"
+)
 
 
 @dataclass(frozen=True)
@@ -166,4 +169,3 @@ def _supported(content: str, evidence: Evidence, similarity: float | None) -> bo
 def _within(term: str, evidence: Evidence) -> bool:
     """Find a term that its neighbours cut differently there: 码 in 尺码."""
     return not term.isascii() and term in evidence.folded
-

@@ -15,8 +15,10 @@ from agently_gumem.remember._lexicon import Lexicon, Term
 from agently_gumem.remember._person import (
     APPLIED,
     CHOOSES,
+    CHOSEN,
     CLAIM,
     FRAME,
+    GENERAL,
     HAS,
     HAS_BEHIND,
     IS,
@@ -123,12 +125,16 @@ def _noun(sentence: str, place: tuple[int, int], term: Term, person: bool, befor
 
 
 def _weak(sentence: str, place: tuple[int, int], term: Term, person: bool, before: str) -> bool:
+    if GENERAL.search(before) and not CLAIM.search(before):
+        return False
     around = sentence[max(0, place[0] - 200) : place[1] + 200]
     return MEDICAL.search(around) is not None and not THINGS.search(around)
 
 
 def _choice(sentence: str, place: tuple[int, int], term: Term, person: bool, before: str) -> bool:
-    return (person or bool(APPLIED.search(before))) and CHOOSES.search(before) is not None
+    if not (person or APPLIED.search(before)):
+        return False
+    return CHOOSES.search(before) is not None or CHOSEN.match(sentence, place[1]) is not None
 
 
 _Rule = Callable[[str, tuple[int, int], Term, bool, str], bool]

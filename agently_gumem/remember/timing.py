@@ -74,7 +74,9 @@ def told_time(
     return _of(told, lambda message: _about(content, text_of(message)), plan=True)
 
 
-def _of(messages: Sequence[Message], sentence_of: Callable[[Message], str], *, plan: bool) -> TimeRange | None:
+def _of(
+    messages: Sequence[Message], sentence_of: Callable[[Message], str], *, plan: bool
+) -> TimeRange | None:
     """Read the sentence of each message: all that settle a time must agree."""
     found: dict[tuple[datetime | None, datetime | None], TimeRange] = {}
     for message in messages:

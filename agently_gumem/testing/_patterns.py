@@ -155,7 +155,8 @@ ABOUT_ME = _any(
 # A limit on whatever is looked for: it has to stay below 800.
 BOUND = _any(
     r"""^(it|they|that|everything|anything|all of it) (has to|have to|must|should|can ?not)\b.*\b(
-    below|under|over|above|at most|at least|less than|more than|within|max|minimum|before|after)\b"""
+    below|under|over|above|at most|at least|less than|more than|within|max|minimum|before
+    |after)\b"""
 )
 APPOINTMENT = _any(
     r"^(?:the |a |an )?(?:dentist|doctor|vet|hairdresser|interview|appointment|meeting|exam|flight"
@@ -199,7 +200,8 @@ LEAD = _any(
     r"""^(?:(?:well|also|and|but|so|oh|ok|okay|hi|hello|hey|thanks|thank you|by the way|sorry|pls
     |no(?!\s+(?!no\b|wait\b|i\b|my\b|actually\b)\w)|wait|yes|yeah|yep|actually|correction|besides
     |anyway|honestly|guess what|heads up|fyi|btw
-    |(?:a |one |another |last )?(?:quick |small |more |last )?(?:thing|note|one)(?: before i \w+)?(?=:)
+    |(?:a |one |another |last )?(?:quick |small |more |last )?(?:thing|note|one)(?: before i
+    \s\w+)?(?=:)
     |one more thing|quick one|funny
     |(?:please )?(?:note|remember|keep in mind|mind) that(?= (?:i|my)\b)|just so you know|look
     |plus|then|because)\b[\s,:!-]*)+

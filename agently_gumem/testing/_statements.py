@@ -14,7 +14,8 @@ from agently_gumem.text import fold, is_chinese
 
 _YOU = re.compile(
     r"^(?:[^:：,，]*?[:：,，]\s*"
-    r"|(?:i (?:see|understand|believe|think|note|take it|have noted)(?: that)?|so|then|ok|okay|got it|noted)[\s,]*)*?"
+    r"|(?:i (?:see|understand|believe|think|note|take it|have noted)(?: that)?"
+    r"|so|then|ok|okay|got it|noted)[\s,]*)*?"
     r"(?=(?:you|your|do you|are you|is your)\b|(?:你|您))",
     re.IGNORECASE,
 )

@@ -19,7 +19,7 @@ from agently_gumem.privacy import REDACT, PrivacyPolicy
 from agently_gumem.remember.select import Selector
 
 HERE = Path(__file__).parent
-SETS = ("first", "second")
+SETS = ("first", "second", "third")
 NUMBERS = ("card", "bank-account", "id-number")
 CONTACTS = ("email", "phone")
 _MARK = re.compile(r"⟦([a-z-]+)\|(.*?)⟧", re.DOTALL)
@@ -68,7 +68,8 @@ class Tally:
 
 def cases(name: str) -> list[Case]:
     """Read a set; the marks are taken out of its texts."""
-    lines = (HERE / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    path = HERE / f"{name}.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     return [_case(json.loads(line)) for line in lines]
 
 

@@ -89,7 +89,8 @@ def _of_fact(scope: Scope, fact: Fact, note: Epitaph) -> Tomb:
     return Tomb(layer="fact", of=sources, **vars(note))
 
 
-def _said(scope: Scope, message: Message) -> str:
+def said_of(scope: Scope, message: Message) -> str:
+    """Return the keyed hash of what was said, whatever became of the text since."""
     return message.said or said_id(scope, Said(message.role, message.content))
 
 

@@ -7,8 +7,9 @@ reads again, and takes it out.
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
-from agently_gumem.records import Fact, Message, now
+from agently_gumem.records import Fact, ForgetReport, Message, now
 from agently_gumem.remember.forgetting.decide import Plan, Terms, decide
 from agently_gumem.remember.forgetting.graves import Epitaph, previous, said_of, tombs
 from agently_gumem.remember.forgetting.plan import Records, Wanted
@@ -50,7 +51,7 @@ async def forget(
     """
     async with scope.journal_lock:
         await scope.ready()
-        wanted = choose(await _records(scope))
+        wanted = choose(await read_all(scope))
         plan = await _buried(scope, wanted, why)
         if plan.nothing:
             return plan
@@ -70,7 +71,7 @@ async def forget_all(
     """
     async with scope.journal_lock:
         await scope.ready()
-        records = await _records(scope)
+        records = await read_all(scope)
         plan = Plan(
             messages=list(records.messages.values()),
             facts=list(records.facts.values()),
@@ -85,7 +86,7 @@ async def forget_all(
     return plan
 
 
-async def _records(scope: Scope) -> Records:
+async def read_all(scope: Scope) -> Records:
     """Collect all that is stored, also what the index of a large user leaves out."""
     index = scope.index
     messages = dict(index.messages)
@@ -103,9 +104,7 @@ async def _buried(scope: Scope, wanted: Wanted, why: Why) -> Plan:
     """Decide, and write the marks; again where a digest wrote in between what rests on it."""
     decided: list[Plan] = []
     terms = Terms(
-        MemoRules(
-            scope.services.schema, scope.services.count_tokens, scope.services.memo_tokens
-        ),
+        MemoRules(scope.services.schema, scope.services.count_tokens, scope.services.memo_tokens),
         now(),
         least=HABIT,
         actor=why.by,
@@ -113,14 +112,19 @@ async def _buried(scope: Scope, wanted: Wanted, why: Why) -> Plan:
     )
     while True:
         state = (scope.index.serial, scope.index.changes)
-        records = await _records(scope)
+        records = await read_all(scope)
         plan = await scope.services.worker.thread(decide, records, wanted, terms)
         if not plan.nothing:
-            await _bury(scope, plan, wanted.summaries & records.summaries.keys(), why)
+            await _bury(scope, plan, _lasting(wanted, records, why), why)
             await scope.ready()
         decided.append(plan)
         if state == (scope.index.serial, scope.index.changes):
             return _joined(decided)
+
+
+def _lasting(wanted: Wanted, records: Records, why: Why) -> Iterable[str]:
+    """Name the Summaries whose very words shall not be written again: those that were named."""
+    return () if why.by == "retention" else wanted.summaries & records.summaries.keys()
 
 
 def _joined(plans: Sequence[Plan]) -> Plan:
@@ -137,7 +141,7 @@ def _joined(plans: Sequence[Plan]) -> Plan:
 
 
 async def _bury(scope: Scope, plan: Plan, summaries: Iterable[str], why: Why) -> None:
-    before = previous([*(await _records(scope)).messages.values()])
+    before = previous([*(await read_all(scope)).messages.values()])
     note = Epitaph(at=now(), by=why.by, reason=why.reason)
     await scope.bury(tombs(scope, plan, before, summaries, note))
 
@@ -161,3 +165,19 @@ async def _delete(scope: Scope, plan: Plan) -> None:
         await scope.write(written, dirty=True)
     for topic in plan.bare:
         scope.summarized.pop(topic, None)
+
+
+def reported(plan: Plan, at: datetime) -> ForgetReport:
+    """Say what went and what changed: ids and keys, no text."""
+    return ForgetReport(
+        at=at,
+        messages=[m.id for m in plan.messages],
+        facts=[f.id for f in plan.facts],
+        summaries=plan.summaries,
+        topics=plan.topics,
+        cut=list(plan.cut),
+        kept=plan.kept,
+        echoes=plan.echoes,
+        memo_keys=plan.memo_keys,
+        to_rebuild=[*(["memo"] if plan.memo is not None else []), *plan.bare],
+    )

@@ -20,9 +20,7 @@ class Scrubbed:
         return bool(self.gone or self.texts)
 
 
-async def scrub(
-    scope: Scope, session_id: str, mirror: Mirror, history: Sequence[Said]
-) -> Scrubbed:
+async def scrub(scope: Scope, session_id: str, mirror: Mirror, history: Sequence[Said]) -> Scrubbed:
     """Find what must not stand in a history any more; under the user's journal lock.
 
     A message is known by its place among those that are stored or were forgotten, and where the
@@ -64,10 +62,18 @@ def _came_again(scope: Scope, mirror: Mirror, history: Sequence[Said], place: in
     return forgotten(scope, before, form(history[place]))
 
 
-def settle(mirror: Mirror, found: Scrubbed) -> None:
+def all_but_live(mirror: Mirror, history: Sequence[Said]) -> Scrubbed:
+    """Name all of a history but what was said since it was journaled."""
+    live = {i for i in range(len(history)) if came_live(mirror, history, i)}
+    return Scrubbed(frozenset(range(len(history))) - live)
+
+
+def settle(mirror: Mirror, history: Sequence[Said], found: Scrubbed) -> None:
     """Bring what was handled of a history up to the history without what was forgotten."""
     seen = mirror.seen
-    if seen is not None:
+    if seen is not None and list(history[: len(seen)]) != seen:
+        mirror.seen, mirror.ids = None, []  # it was restored: it is aligned anew
+    elif seen is not None:
         places = [i for i in range(len(seen)) if i not in found.gone]
         mirror.seen = [
             Said(seen[i].role, found.texts[i]) if i in found.texts else seen[i] for i in places

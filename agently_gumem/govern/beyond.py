@@ -1,0 +1,106 @@
+"""What no library can reach: where what was forgotten may still be, and since when (pure)."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from agently_gumem.govern.recipients import recipients
+from agently_gumem.model import Use
+from agently_gumem.records import Outside
+from agently_gumem.scope import Scope
+
+if TYPE_CHECKING:
+    from agently_gumem.remember.forgetting.decide import Plan
+
+
+def outside(scope: Scope, plan: "Plan", usage: Iterable[Use], agent: Any | None) -> list[Outside]:
+    """List the places outside the store where what a plan forgets was sent, or may be.
+
+    Args:
+        scope: The user.
+        plan: What went.
+        usage: The memory's requests of this process.
+        agent: The agent that served the user last, or None.
+    """
+    if plan.nothing:
+        return []
+    told = recipients(scope, usage, agent)
+    found = [*_models(plan, [r for r in told if r.kind == "model"], agent is not None)]
+    found += [
+        Outside(
+            kind="webhook" if r.kind == "webhook" else "export",
+            where=r.where,
+            what=f"{r.what}: {r.count} times, of all that was known then",
+            first=r.first,
+            last=r.last,
+        )
+        for r in told
+        if r.kind != "model"
+    ]
+    if any(m.event_type == "message" for m in _messages(plan)):
+        found.append(
+            Outside(
+                kind="session file",
+                where="files that the application saved of its Agently sessions",
+                what="history and memo; loaded again, they lose it at the next turn",
+            )
+        )
+    kind = scope.services.store.kind
+    if kind != "memory":
+        found.append(
+            Outside(
+                kind="backup",
+                where="copies of the store's folder",
+                what="all records of their time",
+            )
+        )
+    if kind == "server":
+        found.append(
+            Outside(
+                kind="server files",
+                where="the folder of the Chroma server",
+                what="bytes of deleted rows, until its operator cleans them: "
+                "see the erasure of forget(erase=True)",
+            )
+        )
+    return found
+
+
+def _messages(plan: "Plan") -> list[Any]:
+    return [*plan.messages, *(old for old, _ in plan.cut.values())]
+
+
+def _models(plan: "Plan", asked: list[Any], served: bool) -> list[Outside]:
+    """Tell of the models: that of the digests, and that of the chat itself."""
+    digested = [m for m in _messages(plan) if m.status == "processed" or m.attempts]
+    times = sorted(f.created_at for f in plan.facts)
+    found: list[Outside] = []
+    if digested or plan.facts:
+        seen = [t for r in asked for t in (r.first, r.last) if t is not None]
+        first, last = _span([*times, *seen])
+        found.append(
+            Outside(
+                kind="model provider",
+                where=asked[0].where if asked else "the model of the memory's requests",
+                what=f"{len(digested)} messages and {len(plan.facts)} Facts, in digests",
+                first=first,
+                last=last,
+            )
+        )
+    spoken = [m for m in _messages(plan) if m.role == "user" and m.event_type == "message"]
+    if spoken and served:
+        first, last = _span([m.timestamp for m in spoken if m.timestamp is not None])
+        found.append(
+            Outside(
+                kind="model provider",
+                where="the model that the agent talks with",
+                what=f"{len(spoken)} messages of the user, as part of its chats",
+                first=first,
+                last=last,
+            )
+        )
+    return found
+
+
+def _span(times: list[datetime]) -> tuple[datetime | None, datetime | None]:
+    return min(times, default=None), max(times, default=None)
