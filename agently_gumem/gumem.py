@@ -24,11 +24,11 @@ from agently_gumem.options import SessionOptions
 from agently_gumem.privacy import PrivacyPolicy
 from agently_gumem.prompts import Prompts
 from agently_gumem.records import Memo, as_record
-from agently_gumem.remember.job import Job, digest
 from agently_gumem.remember.select import Selector
 from agently_gumem.scope import Services
 from agently_gumem.session import MemorySession
 from agently_gumem.store import Store, open_client
+from agently_gumem.sweeping import sweep
 from agently_gumem.text import estimate_tokens, words
 from agently_gumem.triggers import Idle, SessionEnd, TriggerState, WindowExceeds
 from agently_gumem.turns import SessionTurns
@@ -308,29 +308,16 @@ class GUMem:
             )
 
     async def _sweep(self) -> dict[str, int]:
-        """Digest what waits for any user, in sessions that nobody has open in this process.
+        """Digest what waits for any user, forget what has expired, and erase what was deleted.
+
+        What waits is digested in sessions that nobody has open in this process. The bytes of all
+        that was deleted or cut since the last time go from the files of an embedded store.
 
         Returns:
-            Users looked at, messages digested, users whose digest failed.
+            Users whose messages waited, messages digested, users where something failed, records
+            that had expired, and 1 where the files were cleaned.
         """
-        done = {"users": 0, "messages": 0, "failed": 0}
-        if switched_off():
-            return done
-        store = self._engine.services.store
-        for user_id, space in await self.worker.thread(store.pending):
-            done["users"] += 1
-            try:
-                done["messages"] += await self._sweep_one(user_id, space)
-            except Exception as error:  # noqa: BLE001  # one user's fault holds up no other
-                self._engine.troubles.note("sweep", error)
-                done["failed"] += 1
-        return done
-
-    async def _sweep_one(self, user_id: str, space: str) -> int:
-        async with self._engine.use(user_id, space) as scope:
-            waiting = (m.id for m in scope.waiting() if not scope.is_open(m.session_id))
-            agent = self._engine.agent_of(user_id, space)
-            return (await digest(scope, Job(ids=frozenset(waiting), agent=agent))).messages
+        return await sweep(self._engine)
 
     async def _flush(self, timeout: float | None = None) -> bool:
         """Wait for digests that are under way; tell whether all ended within `timeout` seconds."""

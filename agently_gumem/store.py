@@ -22,6 +22,7 @@ from agently_gumem.ids import Ids
 
 SCHEMA_VERSION = 1
 MAX_SHARDS = 999
+_FEW_SHARDS = 32
 # A row that has no vector of its own (memo, state, revision) carries zeros.
 VECTOR_LAYERS = frozenset({"message", "fact", "summary", "topic"})
 # What says something about a user; the other layers hold keyed hashes and flags.
@@ -246,6 +247,8 @@ class Store:
             for name in ["root", *(f"{shard:03d}" for shard in self._collections)]:
                 with _chroma(f"delete {name}"):
                     self._client.delete_collection(f"{self._namespace}-{name}")
+        with _chroma("read what was erased"):
+            self._eraser.before_close()
         self._collections.clear()
         _open_stores[self._key].discard(self)
         if self._owned:
@@ -359,9 +362,16 @@ class Store:
             return self._eraser.erase(self._ready_shards, self._batch, timeout)
 
     def _ready_shards(self) -> list[Any]:
-        """List the shards that exist, without what an interrupted deletion left in them."""
-        names = {str(c.name) for c in self._client.list_collections()}
-        shards = [n for n in range(self.shards) if f"{self._namespace}-{n:03d}" in names]
+        """List the shards, without what an interrupted deletion left in them.
+
+        Those that nobody is in yet are made: a new index is written with what the memory of the
+        process held, and from here on that could be what is erased. Of very many, only those in
+        use are listed.
+        """
+        shards = range(self.shards)
+        if self.shards > _FEW_SHARDS:
+            names = {str(c.name) for c in self._client.list_collections()}
+            shards = [n for n in shards if f"{self._namespace}-{n:03d}" in names]
         for collection in map(self.collection, shards):
             collection.delete(where={"layer": {"$eq": "gone"}})
             self._upsert(collection, [_KEEPER])

@@ -26,6 +26,11 @@ PLANTED = [
 ]
 
 
+def swept(**counts):
+    """Say what a sweep returns that did nothing else."""
+    return {"users": 0, "messages": 0, "failed": 0, "forgotten": 0, "erased": 0, **counts}
+
+
 def agent_of(model):
     """Create an agent whose own settings point to the model; nothing global changes."""
     agent = Agently.create_agent()

@@ -40,7 +40,7 @@ ENGLISH = _changed(
          "What was my bike budget originally?", "800", "1200"),
         ("I work as a nurse.", "User works as a nurse", "Nurses are heroes.",
          "I quit being a nurse, I am a paramedic now.", "User works as a paramedic",
-         "A paramedic, great!", "What is my job?", "What did I use to work as?",
+         "A paramedic, great!", "What do I work as?", "What did I use to work as?",
          "nurse", "paramedic"),
         ("My cat is called Pixel.", "User's cat is called Pixel", "Pixel is a fine name.",
          "Sorry, the cat is called Waffle, not Pixel.", "User's cat is called Waffle",

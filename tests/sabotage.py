@@ -215,6 +215,48 @@ PATCHES: list[Patch] = [
 ]
 
 
+TARGETS = "tests/test_evals.py::test_the_targets_hold_on_rule_model"
+EXTRACT = (ROOT / "agently_gumem/templates/extract.jinja").read_text(encoding="utf-8")
+PATCHES += [
+    Patch(
+        "10 evaluation: references",
+        "prompts.py",
+        'shown: dict[str, Any] = {"ref": ref, "session": session}',
+        'shown: dict[str, Any] = {"session": session}',
+        TARGETS,
+    ),
+    Patch(
+        "10 evaluation: times",
+        "prompts.py",
+        '        shown["time"] = message.timestamp.isoformat(timespec="minutes")\n'
+        '        shown["day"] = message.timestamp.strftime("%A")\n',
+        "        pass\n",
+        TARGETS,
+    ),
+    Patch(
+        "10 evaluation: roles",
+        "prompts.py",
+        '    shown["role"] = message.role\n',
+        "",
+        TARGETS,
+    ),
+    Patch(
+        "10 evaluation: known Facts",
+        "templates/extract.jinja",
+        "{% for line in known %}\n{{ line }}\n{% endfor %}\n",
+        "",
+        TARGETS,
+    ),
+    Patch(
+        "10 evaluation: the rules",
+        "templates/extract.jinja",
+        EXTRACT[EXTRACT.index("Keep: ") : EXTRACT.index("{% if instruct %}")],
+        "",
+        TARGETS,
+    ),
+]
+
+
 def copy_of(folder: Path) -> Path:
     """Copy what a test run needs."""
     target = folder / "copy"

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 from agently import Agently
-from e2e import agent_of, say
+from e2e import agent_of, say, swept
 
 from agently_gumem import (
     GUMem,
@@ -133,7 +133,7 @@ def test_a_hundred_sessions_left_alone_become_memory(how, left_alone, tmp_path, 
         assert len(user.messages(status="pending")) == 4 * SESSIONS
         if how == "sweep":
             agently.set_settings("OpenAICompatible", model.settings)
-            assert gumem.sweep() == {"users": 1, "messages": 4 * SESSIONS, "failed": 0}
+            assert gumem.sweep() == swept(users=1, messages=4 * SESSIONS)
         else:
             agent = agent_of(model)
             gumem.attach(agent, user_id="alice")

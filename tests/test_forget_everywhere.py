@@ -17,15 +17,15 @@ from e2e import agent_of, attached, fact_answer, hooked, pairs, seeded
 from agently_gumem import EveryNTurns, GUMem, Manual, RecallConfig, WindowExceeds
 from agently_gumem.testing import RuleModel, ScriptedModel
 
-SECRET = "My violin teacher is Zdenka Horakova."
+SECRET = "My dentist is Dr. Horakova."
 NAME = "Horakova"
 STAYS = "My cat is called Pixel."
 
 
 def echo(request):
     """Answer as an assistant does that repeats what it was told, and what it recalls."""
-    told = [line for line in (request.question, request.memo_section) if NAME in line]
-    return f"I see: your violin teacher is Zdenka {NAME}. Well." if told else "Noted."
+    told = NAME in f"{request.question} {request.memo_section}"
+    return f"I see: your dentist is Dr. {NAME}. Well." if told else "Noted."
 
 
 def everywhere(user, agent=None):
@@ -35,7 +35,7 @@ def everywhere(user, agent=None):
     told += [s.model_dump_json() for s in user.summaries(validity=None)]
     told += [t.model_dump_json() for t in user.topics()]
     told += [json.dumps(user.memo, ensure_ascii=False), json.dumps(user.status(), default=str)]
-    context = user.query("Who is my violin teacher?", max_tokens=4_000, memo_tokens=2_000)
+    context = user.query("Who is my dentist?", max_tokens=4_000, memo_tokens=2_000)
     told.append(context.model_dump_json(exclude={"query"}))
     if agent is not None:
         for session in agent.sessions.values():
@@ -46,7 +46,7 @@ def everywhere(user, agent=None):
 
 def asked_of(requests):
     """Collect all that requests carried."""
-    return "\n".join(json.dumps(r.data, ensure_ascii=False, default=str) + r.text for r in requests)
+    return "\n".join(json.dumps(r.messages, ensure_ascii=False) for r in requests)
 
 
 WAYS = {
@@ -73,7 +73,7 @@ def test_it_is_gone_from_an_open_session_and_does_not_come_back(way, digested, t
                 agent.input(said).start()
             if digested:
                 memory.digest()
-            agent.input("Tell me about my teacher.").start()
+            agent.input("Tell me about my dentist.").start()
             user = gumem.user("alice")
             saved = agent.activated_session.get_json_session()
             assert NAME in everywhere(user, agent)  # the control
@@ -92,7 +92,7 @@ def test_it_is_gone_from_an_open_session_and_does_not_come_back(way, digested, t
             memory.digest()
             agent.activate_session(session_id="tuesday")
             agent.activated_session.set_chat_history(json.loads(saved)["full_context"])
-            agent.input("Who is my violin teacher?").start()
+            agent.input("Who is my dentist?").start()
             memory.digest()
             assert NAME not in everywhere(user, agent)
             assert NAME not in asked_of(model.requests[before[0] :])
@@ -100,4 +100,5 @@ def test_it_is_gone_from_an_open_session_and_does_not_come_back(way, digested, t
             held = [m.content for m in user.messages() if m.role == "user"]
             assert sum("number 20" in text for text in held) == 1
             if way not in ("session", "user"):
-                assert sum(STAYS in text for text in held) == 1
+                own = [m.content for m in user.messages("monday") if m.role == "user"]
+                assert sum(STAYS in text for text in own) == 1

@@ -9,7 +9,7 @@ from datetime import datetime
 
 import chromadb
 import pytest
-from e2e import agent_of, attached
+from e2e import agent_of, attached, swept
 
 from agently_gumem import (
     ConfigError,
@@ -48,7 +48,7 @@ def test_a_sweep_goes_on_past_a_user_that_fails(use):
     with use(ScriptedModel(memory=answer)), GUMem() as gumem:
         gumem.user("alice").add_messages({"content": "My dog is called Rex."})
         gumem.user("bob").add_messages({"content": "My dog is called Biscuit."})
-        assert gumem.sweep() == {"users": 2, "messages": 1, "failed": 1}
+        assert gumem.sweep() == swept(users=2, messages=1, failed=1)
 
 
 def test_a_text_that_the_embedder_refuses_is_stored_and_found_by_its_words():

@@ -585,6 +585,29 @@ def test_a_hook_can_not_change_whose_fact_it_is(gumem, use):
         assert gumem.user("bob").facts() == []
 
 
+def test_a_verdict_is_held_to_what_a_hook_made_of_the_fact(use):
+    """What the model called a correction corrects nothing once it says something else."""
+
+    def answer(request):
+        found = copying(request)
+        for fact in found.get("facts", []):
+            fact["topic"] = fact["content"]
+            fact["replaces"] = [k["ref"] for k in request.data["KNOWN FACTS"]]
+        return found
+
+    with use(ScriptedModel(memory=answer)), GUMem() as gumem:
+        user = gumem.user("alice")
+        tell(user, "I live in a flat in Rome.")
+        hook_id = gumem.hooks.add(
+            "fact.before_add", lambda event: {"content": "Likes black coffee."}
+        )
+        tell(user, "I live in a flat in Oslo.")
+        assert contents(user) == ["I live in a flat in Rome.", "Likes black coffee."]
+        gumem.hooks.remove(hook_id)
+        tell(user, "I live in a flat in Bern.")
+        assert contents(user) == ["Likes black coffee.", "I live in a flat in Bern."]
+
+
 @pytest.mark.parametrize("point", ["fact.before_llm", "fact.after_llm", "fact.before_add"])
 def test_a_digest_that_a_hook_stops_loses_nothing(gumem, use, point):
     """It ends with HookError; its messages wait, and no attempt is counted."""
@@ -713,6 +736,28 @@ def test_a_new_topic_is_renamed_or_dropped(gumem, use):
         assert [t.name for t in user.topics()] == ["drinks"]
         assert {f.topic for f in user.facts(topic="drinks")} == {"drinks"}
         assert asked == ["things", "pets", "things"]
+
+
+def test_a_topic_that_gets_the_name_of_another_is_that_one(gumem, use):
+    """What is known of the one that is there stays, such as its description."""
+
+    @gumem.hooks.on("topic.before_add")
+    def rename(event):
+        told = "first" if event.data["name"] == "drinks" else "second"
+        return {"name": "DRINKS" if told == "second" else "drinks", "description": told}
+
+    def answer(request):
+        found = copying(request)
+        for fact in found.get("facts", []):
+            fact["topic"] = "drinks" if "tea" in fact["content"] else "beverages of all kinds"
+        return found
+
+    with use(ScriptedModel(memory=answer)):
+        user = gumem.user("alice")
+        tell(user, "I like tea.")
+        tell(user, "I like milk.")
+        assert [(t.name, t.description) for t in user.topics()] == [("drinks", "first")]
+        assert {f.topic for f in user.facts()} == {"drinks"}
 
 
 def test_summaries_go_by_their_hooks(gumem, use):

@@ -369,16 +369,144 @@ def test_a_summary_of_a_fact_that_changed_is_left_out(build, ask):
 @pytest.mark.parametrize(
     "lower",
     [
-        {"memory_status": "deprioritized"},
         {"retrieval_boost": 0.5},
+        {"confidence": 0.5},
         {"decay_factor": 0.05, "time": EventTime(event_end=MAY)},
     ],
 )
 def test_a_summary_that_weighs_less_ranks_behind(build, ask, lower):
-    """Deprioritized, boosted by less than one, or faded: the equal other one comes first."""
+    """Boosted by less than one, less sure, or faded: the equal other one comes first."""
     text = "User drinks green tea in the morning"
     index = build(summary("low", text, "f9", **lower), summary("full", text, "f9"))
     assert ask(index, "green tea in the morning") == ["full", "low"]
+
+
+def test_a_deprioritized_summary_is_found_only_when_nothing_better_is(build, ask):
+    """Beside what answers better it is left out; beside what answers worse it comes last."""
+    low = summary(
+        "low", "User drinks green tea in the morning", "f9", memory_status="deprioritized"
+    )
+    better = fact("f1", "User drinks green tea in the morning at home")
+    worse = fact("f2", "User owns a green tea pot")
+    asked = "Do I drink green tea in the morning at home?"
+    assert ask(build(low), asked) == ["low"]
+    assert ask(build(low, better), asked) == ["f1"]
+    assert ask(build(low, worse), "green tea in the morning", floor=0.0) == ["f2", "low"]
+
+
+def test_a_boost_brings_a_summary_among_those_that_are_taken(build, ask):
+    """What its owner set weighs before the choice, not only among the chosen."""
+    texts = [f"User drinks green tea, {n} cups" for n in range(8)]
+    many = [summary(f"s{n}", text, "f9") for n, text in enumerate(texts)]
+    boosted = summary("up", "User drinks black tea", "f9", retrieval_boost=3.0)
+    assert ask(build(*many, boosted), "green tea", summary_top_k=3)[0] == "up"
+
+
+@pytest.mark.parametrize("archived", [False, True])
+def test_an_archived_summary_is_found_only_when_asked_for(build, ask, archived):
+    """Kept for audit; a deleted one and one that expired are never found."""
+    text = "User drinks green tea in the morning"
+    index = build(
+        summary("kept", text, "f9", memory_status="archived"),
+        summary("gone", text, "f9", memory_status="deleted"),
+        summary("over", text, "f9", memory_status="archived", expires_at=JUNE),
+    )
+    assert ask(index, "green tea", archived=archived) == (["kept"] if archived else [])
+
+
+def test_an_object_is_found_by_its_id(build, ask):
+    """The text does not name the order: its anchor does, of a message, Fact and Summary alike."""
+    order = {"order": "A-100"}
+    records = [
+        turn(1, "The parcel left the warehouse", anchors=order),
+        fact("f1", "User's parcel is on its way", anchors=order),
+        summary("s1", "User waits for a parcel from the warehouse", "f9", anchors=order),
+        turn(2, "The parcel left the warehouse", session="s2", anchors={"order": "B-200"}),
+    ]
+    index = build(*records)
+    assert set(ask(index, "Where is order A-100?")) == {"m1", "f1", "s1"}
+    index.put([records[0].model_copy(update={"anchors": {}})], [None])
+    assert "m1" not in ask(index, "Where is order A-100?")
+    index.drop(["f1", "s1", "m1"])
+    assert set(ask(index, "Where is order B-200?")) == {"m2"}
+
+
+@pytest.mark.parametrize(
+    ("access", "shown"),
+    [((), {"open"}), (("hr",), {"open"}), (("health", "hr"), {"open", "m1", "f1", "s1"})],
+)
+def test_what_is_kept_under_a_label_is_shown_to_who_names_it(build, ask, access, shown):
+    """A turn, a Fact, and a Summary that tells such a Fact."""
+    index = build(
+        turn(1, "I take pills for my back", access=["health"]),
+        fact("f1", "User takes pills for the back", "m1", access=["health", "doctor"]),
+        summary("s1", "User takes pills for the back", "f1"),
+        fact("open", "User takes the train back home"),
+    )
+    assert set(ask(index, "pills back", floor=0.0, access=access)) == shown
+
+
+def test_what_has_expired_is_not_shown(build, ask):
+    """Its bytes go at a sweep; until then it is not recalled."""
+    index = build(
+        turn(1, "I like green tea", expires_at=JUNE),
+        fact("f1", "User likes green tea", expires_at=JUNE),
+        summary("s1", "User likes green tea", "f9", expires_at=JUNE),
+        fact("f2", "User likes green tea a lot", expires_at=JULY + timedelta(days=1)),
+    )
+    assert ask(index, "green tea") == ["f2"]
+
+
+def test_a_summary_names_the_messages_of_its_evidence(build, embed):
+    """What was done and is in no Fact counts among its sources."""
+    index = build(
+        turn(1, "filter: price 500-800", event_type="filter"),
+        fact("f1", "User looks for shoes of 500 to 800", "m9"),
+        summary(
+            "s1", "User looks for shoes of 500 to 800", "f1",
+            evidence=[{"layer": "fact", "id": "f1"}, {"layer": "action", "id": "m1"}],
+        ),
+    )  # fmt: skip
+    query = "shoes of 500 to 800"
+    question = read_question(query, [], JULY)
+    hits = rank(index, question, embed([query])[0], RecallConfig(), session_id=None, now=JULY)
+    (found,) = [hit for hit in hits if hit.id == "s1"]
+    assert found.source_message_ids == ("m9", "m1")
+
+
+def test_a_reply_that_says_the_old_value_alone_is_left_out(build, ask):
+    """ "42." answers the question before it, and so tells the old value again."""
+    index = build(
+        *_changed(),
+        turn(6, "What was it, my budget?", session="s2"),
+        turn(7, "500.", "assistant", session="s2"),
+        turn(8, "There were 500 guests.", "assistant", session="s3"),
+    )
+    found = ask(index, "What is my budget? 500 guests?", floor=0.0)
+    assert "m7" not in found
+    assert "m8" in found
+
+
+def test_a_turn_whose_fact_is_about_something_else_does_not_bring_the_old_value(build, ask):
+    """Its Fact stands for it; a Fact that says the number itself is another matter."""
+    index = build(
+        *_changed(),
+        turn(6, "With a budget of 500 I bought the Zoom bike", session="s2"),
+        turn(7, "My sister's budget is 500", session="s3"),
+        fact("bike", "User bought the Zoom bike", "m6"),
+        fact("sister", "The budget of User's sister is 500", "m7"),
+    )
+    found = ask(index, "What is my budget for the bike?", floor=0.0)
+    assert "m6" not in found
+    assert {"new", "bike", "sister", "m7"} <= set(found)
+
+
+def test_the_past_is_found_through_the_new_value(build, ask):
+    """The question names the new value only, and no present one shows the old one."""
+    index = build(*_changed())
+    assert "old" in ask(index, "What was my budget before I raised it to 800?")
+    assert "old" not in ask(index, "Is my budget 800?")
+    assert "old" in ask(index, "What was my budget before 800?", hidden=["m1", "m3"])
 
 
 def test_what_the_window_holds_is_not_recalled(build, ask):

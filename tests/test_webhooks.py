@@ -170,6 +170,7 @@ def test_the_request_holds_the_envelope_and_is_signed(bench, receive):
         "shop",
         "application/json",
     )
+    assert headers["Accept-Encoding"] == "identity"
     stamp, signed = headers["X-GUMem-Timestamp"], headers["X-GUMem-Signature"]
     assert verify_signature(SECRET, stamp, body, signed)
     assert not verify_signature(SECRET, stamp, body + b" ", signed)

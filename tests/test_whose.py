@@ -4,7 +4,7 @@ import itertools
 import json
 
 import pytest
-from e2e import agent_of, attached, fact_answer, pairs, say, seeded
+from e2e import agent_of, attached, fact_answer, pairs, say, seeded, swept
 
 from agently_gumem import ConfigError, EveryNTurns, GUMem, NotFound
 from agently_gumem.testing import RuleModel, ScriptedModel
@@ -273,7 +273,7 @@ def test_a_switch_turns_memory_off_and_leaves_the_chat(model, gumem, monkeypatch
         assert json.dumps(with_us.body) == json.dumps(without.body)
     assert model.memory_requests == []
     assert gumem.status()["off"] is True
-    assert gumem.sweep() == {"users": 0, "messages": 0, "failed": 0}
+    assert gumem.sweep() == swept()
     assert gumem.user("alice").memo == {}
     assert gumem.user("alice").add_messages({"content": "x"}) == []
     assert memory.mark_stage("end") is False

@@ -122,6 +122,8 @@ def settled(text: str, moment: datetime | None, *, ahead: bool = False) -> Settl
     widest = [s for s in readings if all(s[0] <= r[0] and r[1] <= s[1] for r in readings)]
     if not widest:
         return None
+    if found[0].ends:  # a range has both
+        return Settled(widest[0], widest[0])
     before, after = text[: found[0].start], text[found[0].end :]
     if _BEFORE.search(before[-20:]) or _CN_BEFORE.match(after):
         return Settled(None, widest[0])

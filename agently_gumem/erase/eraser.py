@@ -49,7 +49,7 @@ class Eraser:
     @property
     def dirty(self) -> bool:
         """Whether rows were deleted, or texts cut, since the bytes were last erased."""
-        return bool(self._mark.counters())
+        return self._mark.is_set
 
     def set_dirty(self) -> None:
         """Mark that rows are about to be deleted, or texts cut."""
@@ -73,7 +73,7 @@ class Eraser:
                 for collection in [*shards(), self._root]:
                     take_up(collection, batch)
                 erased = self._clean(timeout)
-            self._mark.clear(counters or self._mark.erased(), erased.indexes)
+            self._mark.clear(counters, erased.indexes)
             self._gate.marked.discard(self._namespace)
             return replace(erased, seconds=round(time.monotonic() - began, 3))
 

@@ -46,21 +46,27 @@ class DirtyMark:
         self._count += 1
         self._write("deleted", {self._writer: self._count}, "{}")
 
-    def counters(self) -> dict[str, int]:
-        """Read what was counted, by writer; empty where nothing was deleted since."""
+    @property
+    def is_set(self) -> bool:
+        """Whether rows were deleted since the last erasure."""
         found = self._read()
-        counted: dict[str, int] = dict((found.get("deleted") or ({}, ""))[0] or {})
-        return {} if counted == self._last(found)["counters"] else counted
+        return self._counted(found) != self._last(found)["counters"]
+
+    def counters(self) -> dict[str, int]:
+        """Read what was counted so far, by writer."""
+        return self._counted(self._read())
 
     def clear(self, counters: Mapping[str, int], indexes: Sequence[str]) -> None:
         """Keep what was counted before an erasure, which did all that, and what it cleaned."""
-        if counters or indexes:
-            told = {"counters": dict(counters), "indexes": list(indexes)}
-            self._write("erased", None, json.dumps(told))
+        told = {"counters": dict(counters), "indexes": list(indexes)}
+        self._write("erased", None, json.dumps(told))
 
     def indexes(self) -> list[str]:
         """Return the folders of the vector files that the last erasure cleaned."""
         return list(self._last(self._read())["indexes"])
+
+    def _counted(self, found: Mapping[str, tuple[Any, str]]) -> dict[str, int]:
+        return dict((found.get("deleted") or ({}, ""))[0] or {})
 
     def _last(self, found: Mapping[str, tuple[Any, str]]) -> dict[str, Any]:
         told: dict[str, Any] = json.loads((found.get("erased") or (None, "{}"))[1])

@@ -59,7 +59,7 @@ def session_of(told: Any) -> tuple[str, list[dict[str, Any]]]:
         if not isinstance(message, Mapping) or not {"role", "content"} <= set(
             cast("Mapping[str, Any]", message)
         ):
-            raise ConfigError(f"{name}: message {place} has no role and content")
+            raise ConfigError(f"session: message {place} of {name} has no role and content")
     return str(held.get("id") or ""), [dict(m) for m in listed]
 
 

@@ -20,7 +20,8 @@ from agently_gumem.scope import Scope
 from agently_gumem.text import fold
 
 T = TypeVar("T", Fact, Summary, Topic)
-BATCH = 500
+# Records a write: a turn of the user that comes between waits for one of them.
+BATCH = 200
 # A gap this large in the places of messages is no gap that forgetting leaves.
 _WIDEST = 1_000_000
 

@@ -81,7 +81,7 @@ def read_header(line: str) -> Header:
     told = read_object(1, line)
     if told.get("format") != FORMAT:
         raise ConfigError(f"line 1: no header of an export: format={told.get('format')!r}")
-    if told.get("version") != VERSION:
+    if told.get("version") is True or told.get("version") != VERSION:
         raise ConfigError(
             f"line 1: version {told.get('version')!r} of an export; this release reads version "
             f"{VERSION}: import it with the release that wrote it"

@@ -79,7 +79,9 @@ def lexicon(given: Words = (), harmless: tuple[str, ...] = ()) -> Lexicon:
 
 def _read(category: str) -> Mapping[Strength, list[str]]:
     """Read a list: `[strength]` opens a section, words stand between commas, `#` is a remark."""
-    text = (files(__package__) / "words" / f"{category}.txt").read_text(encoding="utf-8")
+    text = (files("agently_gumem.remember") / "words" / f"{category}.txt").read_text(
+        encoding="utf-8"
+    )
     lists: dict[Strength, list[str]] = {}
     section: list[str] = []
     for line in text.splitlines():

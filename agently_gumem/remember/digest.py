@@ -191,7 +191,8 @@ async def _digest_batch(
     stale = _stale_summaries(scope, done.superseded)
     changed = [memo.state] if memo.state != scope.memo else []
     report.memo_changed |= memo.state.value != (scope.memo.value if scope.memo else {})
-    await hooking.write(scope, [*records, *stale, *processed, *changed], seen=seen)
+    written = [*records, *stale, *processed, *changed]
+    await hooking.write(scope, written, seen=seen, dirty=bool(hidden))
     report.messages += len(batch)
     report.new += len(done.new)
     report.superseded += len(done.superseded)
@@ -209,7 +210,8 @@ def _processed(scope: Scope, message: Message, special: Mapping[str, Treatment])
     if treatment.action == "keep":
         return kept_under(processed, treatment)
     said = message.said or said_id(scope, Said(message.role, message.content))
-    return processed.model_copy(update={"content": SPECIAL, "said": said})
+    cut: dict[str, Any] = {"content": SPECIAL, "said": said, "metadata": {}, "anchors": {}}
+    return processed.model_copy(update=cut)
 
 
 async def _count_attempt(scope: Scope, batch: Sequence[Message], error: Exception) -> None:

@@ -179,6 +179,7 @@ async def write(
     flags: Sequence[Row] = (),
     *,
     seen: int | None = None,
+    dirty: bool = False,
 ) -> None:
     """Write records, and beside them what webhooks were sent about the user since the last time.
 
@@ -192,7 +193,7 @@ async def write(
         flag_row("sent", scope.services.ids.of("sent", *d.key), **d.model_dump(mode="json"))
         for d in rest
     ]
-    await scope.write(records, [*flags, *rows], seen=seen)
+    await scope.write(records, [*flags, *rows], seen=seen, dirty=dirty)
     sent.saved(whose, rest)
 
 

@@ -187,8 +187,8 @@ def _placed(
             "content": content,
             "speaker": scope.services.select(message.speaker).text,
             "page": scope.services.select(message.page).text,
-            "anchors": _selected(scope, message.anchors),
-            "metadata": _selected(scope, message.metadata),
+            "anchors": selected_data(scope, message.anchors),
+            "metadata": selected_data(scope, message.metadata),
             "status": "pending",
             "stored_at": now(),
             "attempts": 0,
@@ -223,14 +223,14 @@ def check(scope: Scope, message: Message) -> None:
         raise ConfigError("metadata takes plain data: texts, numbers, lists, dicts") from error
 
 
-def _selected(scope: Scope, value: Any) -> Any:
+def selected_data(scope: Scope, value: Any) -> Any:
     """Take out of nested data what must not be kept; numbers are the application's own."""
     if isinstance(value, str):
         return scope.services.select(value).text
     if isinstance(value, Mapping):
-        return {k: _selected(scope, v) for k, v in cast("Mapping[str, Any]", value).items()}
+        return {k: selected_data(scope, v) for k, v in cast("Mapping[str, Any]", value).items()}
     if isinstance(value, list | tuple):
-        return [_selected(scope, v) for v in cast("Sequence[Any]", value)]
+        return [selected_data(scope, v) for v in cast("Sequence[Any]", value)]
     return value
 
 

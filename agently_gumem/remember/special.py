@@ -8,10 +8,10 @@ beside it. All checks look at a bounded stretch before and after a word.
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from agently_gumem.remember._lexicon import Lexicon, Term
+from agently_gumem.remember._lexicon import Lexicon, Strength, Term
 from agently_gumem.remember._person import (
     APPLIED,
     CHOOSES,
@@ -74,71 +74,84 @@ def _sentence(text: str, start: int, end: int, terms: list[Term]) -> Iterator[St
     clauses: dict[tuple[int, int], set[str]] = {}
     said: set[str] = set()
     for term in terms:
-        place = (term.start - start, term.end - start)
-        clause = _clause(sentence, *edges, place)
+        place = _Place(sentence, term.start - start, term.end - start, term.category, person, task)
+        clause = _clause(sentence, *edges, (place.start, place.end))
         if term.category in clauses.get(clause, ()):
             continue
         follows = term.category in said and term.strength in ("noun", "identity", "choice")
-        if _is_said(sentence, place, term, person, task) or (
-            follows and not THING.match(sentence, place[1])
-        ):
+        follows = follows and not THING.match(sentence, place.end)
+        if follows or _is_said(place, term.strength):
             said.add(term.category)
             clauses.setdefault(clause, set()).add(term.category)
     for (first, last), categories in clauses.items():
         yield from (Statement(start + first, start + last, c) for c in sorted(categories))
 
 
-def _is_said(
-    sentence: str, place: tuple[int, int], term: Term, person: bool, task: bool
-) -> bool:
+class _Place(NamedTuple):
+    """A word in its sentence."""
+
+    sentence: str
+    start: int
+    end: int
+    category: str
+    person: bool
+    """Whether somebody is spoken of in the sentence."""
+    task: bool
+    """Whether the sentence asks for a text, a translation, a definition."""
+
+    @property
+    def before(self) -> str:
+        """What stands before the word, as far as a verb may be from it."""
+        return self.sentence[max(0, self.start - _BEFORE) : self.start]
+
+    @property
+    def spoken_of(self) -> bool:
+        return self.person or APPLIED.search(self.before) is not None
+
+
+def _is_said(place: _Place, strength: Strength) -> bool:
     """Decide whether a word is said of a person."""
-    if term.strength == "given":
+    if strength == "given":
         return True
-    before = sentence[max(0, place[0] - _BEFORE) : place[0]]
-    framed = task or FRAME.search(sentence[max(0, place[0] - 300) : place[0]])
-    if framed and (QUOTED.match(sentence) or not CLAIM.search(before)):
+    framed = place.task or FRAME.search(place.sentence[max(0, place.start - 300) : place.start])
+    if framed and (QUOTED.match(place.sentence) or not CLAIM.search(place.before)):
         return False
-    if THING.match(sentence, place[1]):
+    if THING.match(place.sentence, place.end):
         return False
-    return _RULES[term.strength](sentence, place, term, person, before)
+    return _RULES[strength](place)
 
 
-def _alone(
-    sentence: str, place: tuple[int, int], term: Term, person: bool, before: str
-) -> bool:
-    if person or term.category == "allergy" or APPLIED.search(before):
+def _alone(place: _Place) -> bool:
+    if place.spoken_of or place.category == "allergy":
         return True
-    return SELF.match(sentence, place[1]) is not None
+    return SELF.match(place.sentence, place.end) is not None
 
 
-def _identity(
-    sentence: str, place: tuple[int, int], term: Term, person: bool, before: str
-) -> bool:
-    subject = IS.search(before)
-    return subject is not None and not (term.category == "origin" and subject.group("they"))
+def _identity(place: _Place) -> bool:
+    subject = IS.search(place.before)
+    return subject is not None and not (place.category == "origin" and subject.group("they"))
 
 
-def _noun(sentence: str, place: tuple[int, int], term: Term, person: bool, before: str) -> bool:
-    if not (person or APPLIED.search(before)):
+def _noun(place: _Place) -> bool:
+    if not place.spoken_of:
         return False
-    return HAS.search(before) is not None or HAS_BEHIND.match(sentence, place[1]) is not None
+    return bool(HAS.search(place.before) or HAS_BEHIND.match(place.sentence, place.end))
 
 
-def _weak(sentence: str, place: tuple[int, int], term: Term, person: bool, before: str) -> bool:
-    if GENERAL.search(before) and not CLAIM.search(before):
+def _weak(place: _Place) -> bool:
+    if GENERAL.search(place.before) and not CLAIM.search(place.before):
         return False
-    around = sentence[max(0, place[0] - 200) : place[1] + 200]
+    around = place.sentence[max(0, place.start - 200) : place.end + 200]
     return MEDICAL.search(around) is not None and not THINGS.search(around)
 
 
-def _choice(sentence: str, place: tuple[int, int], term: Term, person: bool, before: str) -> bool:
-    if not (person or APPLIED.search(before)):
+def _choice(place: _Place) -> bool:
+    if not place.spoken_of:
         return False
-    return CHOOSES.search(before) is not None or CHOSEN.match(sentence, place[1]) is not None
+    return bool(CHOOSES.search(place.before) or CHOSEN.match(place.sentence, place.end))
 
 
-_Rule = Callable[[str, tuple[int, int], Term, bool, str], bool]
-_RULES: dict[str, _Rule] = {
+_RULES: Mapping[Strength, Callable[[_Place], bool]] = {
     "alone": _alone,
     "identity": _identity,
     "noun": _noun,

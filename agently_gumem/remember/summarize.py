@@ -147,15 +147,14 @@ async def _hooked(
         return list(made), list(records)
     scope.dropped["hook"] += len(asked) - len(kept)
     unchanged = {fold(s.topic) for s in made if s.id not in kept}
-    said = {s.id for s in kept.values()}
     before = [
         r
         for r in records
         if isinstance(r, Summary)
         and r.id not in asked
-        and r.id not in said
         and fold(r.topic) not in unchanged
     ]
+    # The new ones last: one that a hook gave the words of its predecessor is that one, active.
     return list(kept.values()), [*before, *kept.values()]
 
 

@@ -13,7 +13,13 @@ from agently_gumem.records import Fact, MemoState, Message, Summary, Topic, note
 from agently_gumem.remember import hooking
 from agently_gumem.remember.align import Said
 from agently_gumem.remember.form import skip_id
-from agently_gumem.remember.journal import IMPORTED_MEMO, check, hooked, kept_under
+from agently_gumem.remember.journal import (
+    IMPORTED_MEMO,
+    check,
+    hooked,
+    kept_under,
+    selected_data,
+)
 from agently_gumem.remember.select import is_noise
 from agently_gumem.scope import Scope
 from agently_gumem.text import fold
@@ -180,7 +186,7 @@ def take_memo(scope: Scope, memo: MemoState) -> MemoState:
         if memo.facts.get(key)
         and all((f := facts.get(i)) is not None and not f.access for i in memo.facts[key])
     ]
-    value = {key: hooking.selected_value(scope, memo.value[key]) for key in keys}
+    value = {key: selected_data(scope, memo.value[key]) for key in keys}
     whole = value == memo.value
     return memo.model_copy(
         update={
@@ -206,7 +212,7 @@ def topics_without_facts(facts: Sequence[tuple[str, bool]]) -> set[str]:
 
 
 def _clean(scope: Scope, record: Any, *names: str) -> Mapping[str, Any]:
-    return {name: hooking.selected_value(scope, getattr(record, name)) for name in names}
+    return {name: selected_data(scope, getattr(record, name)) for name in names}
 
 
 def _past(moment: datetime | None) -> bool:

@@ -19,6 +19,7 @@ _CLAUSE_EN = re.compile(
     r"(?:I|I'm|my|never|always|please|do not|no|keep|use|avoid|call me)\b)"
 )
 _CLAUSE_ZH = re.compile(r"[，,]\s*|(?<=[\u4e00-\u9fff])、(?=不要|别)|\s+(?=我)")
+_TAKEN_OUT = re.compile(r"\[[a-z]+(?:-[a-z]+)?\]")
 _SELF = re.compile(r"\b(?:I|my|me)\b|我")
 _QUOTED = re.compile(r"[“\"「『]([^”\"」』]+)[”\"」』]")
 
@@ -88,7 +89,7 @@ class _Reader:
             if place + 1 < len(pieces) and self._opens(clause):
                 before.append(clause)
                 continue
-            if not clause or place in asking or (self.brief.questions and self._asks(clause)):
+            if not clause or _TAKEN_OUT.search(clause) or place in asking or (self.brief.questions and self._asks(clause)):
                 continue
             kind = self._kind(clause, bool(found)) or self._bid(clause, before)
             if kind:

@@ -170,9 +170,18 @@ def _without(value: Any, signs: Signs) -> Any:
         left = {k: _without(v, signs) for k, v in entries if not _tells(k, v, signs)}
         return {k: v for k, v in left.items() if not _empty(v)}
     if isinstance(value, list):
-        items = [_without(v, signs) for v in cast("list[Any]", value)]
-        return [v for v in items if not _empty(v)]
+        return [v for v in cast("list[Any]", value) if not _says(v, signs)]
     return None if value is not None and signs.says(str(value)) else value
+
+
+def _says(value: Any, signs: Signs) -> bool:
+    """Tell whether an entry of a list says it anywhere: then all of the entry goes."""
+    if isinstance(value, dict):
+        entries = cast("dict[str, Any]", value).items()
+        return any(_tells(k, v, signs) or _says(v, signs) for k, v in entries)
+    if isinstance(value, list):
+        return any(_says(v, signs) for v in cast("list[Any]", value))
+    return isinstance(value, str | int | float) and signs.says(str(value))
 
 
 def _tells(key: str, value: Any, signs: Signs) -> bool:

@@ -92,22 +92,28 @@ class Traces:
         self._weak: dict[Decimal, set[str]] = {}
         self._terms: dict[str, list[int]] = {}
         self._sizes: list[int] = []
+        self._any = False
         for statement in statements:
+            self._any = True
             self._add(statement)
 
     def says(self, text: str) -> bool:
         """Tell whether a text says one of the statements again."""
-        if not (self._sizes or self._words or self._phrases or self._grams or self._numbers):
+        if not self._any:
             return False
         folded = fold(text)
         if self._phrases and any(phrase in folded for phrase in self._phrases):
             return True
-        if not self._words.isdisjoint(_WORD.findall(folded)):
-            return True
-        if not self._grams.isdisjoint(_grams(folded)):
+        if self._tells_name(text) or not self._grams.isdisjoint(_grams(folded)):
             return True
         terms = frozenset(sp.terms(text)) | frozenset(words(folded))
         return self._tells_number(folded, terms) or self._tells_most(terms)
+
+    def _tells_name(self, text: str) -> bool:
+        """Look for a name as names are written; where it comes from, however it is written."""
+        found = _WORD.findall(text)
+        named = found if self._near else [w for w in found if w[0].isupper()]
+        return not self._words.isdisjoint(map(fold, named))
 
     def touches(self, text: str) -> bool:
         """Tell whether a text shares any content word with one of the statements."""
