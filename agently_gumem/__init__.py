@@ -12,11 +12,14 @@ if TYPE_CHECKING:
         EmbedderError,
         EmbedderMismatch,
         GUMemError,
+        HookError,
         ModelError,
         NotFound,
         StoreError,
     )
     from agently_gumem.gumem import GUMem
+    from agently_gumem.hooks import DROP, HookEvent, Hooks, verify_signature
+    from agently_gumem.privacy import PrivacyPolicy, Retention, Treatment
     from agently_gumem.records import (
         Action,
         ContextItem,
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "DROP",
     "Action",
     "AgentMemory",
     "Closed",
@@ -58,6 +62,9 @@ __all__ = [
     "Fact",
     "GUMem",
     "GUMemError",
+    "HookError",
+    "HookEvent",
+    "Hooks",
     "Idle",
     "Limits",
     "Manual",
@@ -67,19 +74,23 @@ __all__ = [
     "Message",
     "ModelError",
     "NotFound",
+    "PrivacyPolicy",
     "RecallConfig",
+    "Retention",
     "SessionEnd",
     "StableFact",
     "StageBoundary",
     "StoreError",
     "Summary",
     "Topic",
+    "Treatment",
     "Trigger",
     "TriggerState",
     "UserMemory",
     "WindowExceeds",
     "__version__",
     "estimate_tokens",
+    "verify_signature",
 ]
 
 # Where each name lives, loaded when it is first asked for: numpy and the records take 0.3 s of CPU,
@@ -88,10 +99,12 @@ _HOMES = {
     "agent": "AgentMemory",
     "config": "Limits RecallConfig",
     "errors": (
-        "Closed ConfigError EmbedderError EmbedderMismatch GUMemError ModelError "
+        "Closed ConfigError EmbedderError EmbedderMismatch GUMemError HookError ModelError "
         "NotFound StoreError"
     ),
     "gumem": "GUMem",
+    "hooks": "DROP HookEvent Hooks verify_signature",
+    "privacy": "PrivacyPolicy Retention Treatment",
     "records": "Action ContextItem Fact Memo MemoryContext Message StableFact Summary Topic",
     "remember.job": "DigestReport",
     "session": "MemorySession",

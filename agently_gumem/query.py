@@ -22,7 +22,7 @@ from agently_gumem.recall.question import Question, read_question
 from agently_gumem.recall.rank import Hit, rank
 from agently_gumem.records import Fact, MemoryContext, Message, Summary, Topic, now, shown_to
 from agently_gumem.remember import hooking
-from agently_gumem.remember.align import said
+from agently_gumem.remember.align import Said, said
 from agently_gumem.remember.form import form_of, stored_form
 from agently_gumem.remember.journal import IMPORTED_MEMO
 from agently_gumem.scope import WAITING, Scope
@@ -219,7 +219,11 @@ def in_window(scope: Scope, asked: Asked) -> frozenset[str]:
     form = form_of(scope)
     selected = {form.form(s) for s in shown}
     shown |= selected | {form.changed(s) for s in selected}
-    return frozenset(m.id for m in scope.messages_of(asked.session_id) if stored_form(m) in shown)
+    return frozenset(
+        m.id
+        for m in scope.messages_of(asked.session_id)
+        if stored_form(m) in shown or Said(m.role, m.content) in shown
+    )
 
 
 def _recent(scope: Scope, asked: Asked, hidden: Collection[str], moment: datetime) -> list[Message]:

@@ -557,6 +557,14 @@ class Scope:
             self.passed_over.add(row.id)
         elif row.layer == "forgotten":
             self.tombs[row.id] = json.loads(row.document)
+        elif row.layer == "sent":
+            self._take_sent(row)
+
+    def _take_sent(self, row: Row) -> None:
+        try:
+            self.services.hooks.sent.load((self.user_id, self.space), row.document)
+        except StoreError as error:
+            self.troubles.note("row", error)  # a count that can't be read holds up nothing
 
 
 def _is_vector(vector: "NDArray[np.float32] | None") -> bool:

@@ -314,7 +314,8 @@ class SessionTurns:
         if held.window is not held.full:  # as they are on Agently 4.0.8, once a history was set
             take_out(held.window, of_window(window, history, found))
         take_out(held.full, found)
-        settle(mirror, history, found)
+        if found:
+            settle(mirror, history, found)
 
     async def note_end(self) -> None:
         """Note on the worker's loop that the agent left the session; never raises."""

@@ -6,9 +6,8 @@
 from functools import lru_cache
 
 import pytest
-
-from tests.detection import report
-from tests.detection.report import NUMBERS, SETS, Tally
+from detection import report
+from detection.report import NUMBERS, SETS, Tally
 
 CHECKSUMMED = [(name, kind) for name in SETS for kind in NUMBERS]
 

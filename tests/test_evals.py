@@ -5,11 +5,12 @@ import re
 from datetime import datetime, timedelta, timezone
 
 import pytest
+from eval_sabotage import run, total
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agently_gumem import ConfigError, Fact
-from agently_gumem.evals import Score, as_json, evaluate, judge, load, table
+from agently_gumem.evals import Score, as_json, judge, load, table
 from agently_gumem.evals.__main__ import main
 from agently_gumem.evals._dialogues import dialogue
 from agently_gumem.prompts import Prompts
@@ -60,18 +61,6 @@ SOME = [
 def chosen(*ids):
     """Take dialogues by their ids, without the language, in both languages."""
     return [d for d in ALL if d.id[3:] in ids]
-
-
-def run(model, dialogues):
-    """Run dialogues on a server; every one must have run."""
-    results = list(evaluate(dialogues, {"OpenAICompatible": model.settings}, jobs=2))
-    assert [r.error for r in results if r.error] == []
-    return results
-
-
-def total(results):
-    """The scores of all together."""
-    return sum((r.scores.score for r in results), Score())
 
 
 def untrue(results):
@@ -260,8 +249,7 @@ def test_the_order_of_facts_makes_no_difference(got):
 @pytest.fixture(scope="module")
 def results():
     """One dialogue of each rule and language, run on RuleModel."""
-    with RuleModel() as model:
-        return run(model, SOME)
+    return run("nothing", SOME)
 
 
 def test_the_targets_hold_on_rule_model(results):
@@ -286,39 +274,6 @@ def test_the_running_shoes_come_out_as_in_the_story(results):
     assert [(r.scores.missed, r.scores.invented) for r in shoes] == [((), ())] * 2
 
 
-def without(part):
-    """Answer by the rules, from a request that lacks one of its parts."""
-
-    def answer(request):
-        if request.memory_stage != "extract":
-            return by_rules(request)
-        body = {"messages": [{"role": "user", "content": CUTS[part](request.text)}]}
-        return by_rules(Request(body))
-
-    return answer
-
-
-def fields(*names):
-    """Cut fields out of the lines of messages."""
-    pattern = re.compile(rf'"(?:{"|".join(names)})":"[^"]*",')
-
-    def cut(text):
-        head, heading, lines = text.partition("# NEW MESSAGES")
-        assert pattern.search(lines)
-        return head + heading + pattern.sub("", lines)
-
-    return cut
-
-
-CUTS = {
-    "references": fields("ref"),
-    "times": fields("time", "day"),
-    "roles": fields("role"),
-    "known": lambda text: re.sub(r"(?s)(# KNOWN FACTS\n).*?(?=# NEW)", r"\1", text),
-    "rules": lambda text: re.sub(r"(?s)Keep: .*?(?=# MEMO SCHEMA)", "", text),
-}
-
-
 @pytest.mark.parametrize(
     ("part", "ids"),
     [
@@ -331,11 +286,9 @@ CUTS = {
 )
 def test_what_the_request_does_not_say_is_not_known(part, ids):
     """Without a part of the request the same dialogues fail: the rules read it, not the labels."""
-    with RuleModel() as model:
-        whole = run(model, chosen(*ids))
+    whole = run("nothing", chosen(*ids))
     assert (untrue(whole), total(whole).found) == ({}, total(whole).expected)
-    with ScriptedModel(memory=without(part)) as model:
-        less = run(model, chosen(*ids))
+    less = run(part, chosen(*ids))
     score = total(less)
     assert score.found < 0.5 * score.expected or score.invented > 0
     assert (score.found, score.invented) == (0, 0) if part == "references" else untrue(less)

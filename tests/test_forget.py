@@ -1,10 +1,13 @@
 """What rests on what, and how it goes: decisions, marks, and restored histories."""
 
+import itertools
 import re
 from collections import Counter
 from datetime import datetime, timedelta, timezone
 
 import pytest
+from agently import Agently
+from e2e import pairs, say
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -486,3 +489,66 @@ def test_what_is_only_old_loses_its_text_and_its_facts_stay():
         *(f for f in held.facts.values() if f.id not in ids(plan)),
     )
     assert decide(after, expired(after, policy, NOW), Terms(RULES, NOW)).nothing
+
+
+# --- restored histories
+
+
+ASKED = ["I like oolong tea in the morning.", "Yes.", "好的", "我住在上海静安区。", "Is it late?", "Yes."]
+ANSWERED = ["Fine.", "Glad to hear of that one.", "不客气", "Well then."]
+TURN = st.tuples(st.sampled_from(ASKED), st.sampled_from(ANSWERED))
+
+
+@given(
+    turns=st.lists(TURN, min_size=1, max_size=6),
+    gone=st.sets(st.integers(0, 11), max_size=5),
+    twice=st.sets(st.integers(0, 11), max_size=3),
+    start=st.integers(0, 5),
+    again=st.booleans(),
+)
+def test_a_restored_history_brings_back_nothing_and_each_of_the_rest_once(
+    turns, gone, twice, start, again, shelf
+):
+    """Whatever is forgotten, in two goes, and wherever the restored history begins."""
+    gumem, agents = shelf
+    user_id = f"user-{next(agents)}"
+    user = gumem.user(user_id)
+    agent = Agently.create_agent()
+    memory = gumem.attach(agent, user_id=user_id, when=Manual())
+    agent.activate_session(session_id="s")
+    say(agent.activated_session, *turns)
+    history = pairs(agent.activated_session.full_context)
+    stored = user.messages()
+    assert pairs(stored) == history
+    for picked in (gone, twice - gone):
+        ids = [stored[i].id for i in picked if i < len(stored)]
+        left = {m.id for m in user.messages()}
+        if chosen := [i for i in ids if i in left]:
+            user.forget(message_ids=chosen)
+    rest = pairs(user.messages())
+    assert Counter(rest) == Counter(history) - Counter(
+        history[i] for i in gone | twice if i < len(history)
+    )
+    assert pairs(agent.activated_session.full_context) == rest
+    assert pairs(agent.activated_session.context_window) == rest
+    memory.detach()
+
+    other = agent if again else Agently.create_agent()
+    gumem.attach(other, user_id=user_id, when=Manual())
+    other.activate_session(session_id="s")
+    shown = [{"role": r, "content": c} for r, c in history[2 * min(start, len(turns) - 1) :]]
+    other.activated_session.set_chat_history(shown)
+    assert pairs(user.messages()) == rest
+    say(other.activated_session, ("I said: yes.", "Well then."))
+    live = [("user", "I said: yes."), ("assistant", "Well then.")]
+    assert pairs(user.messages()) == [*rest, *live]
+    held = pairs(other.activated_session.full_context)
+    assert held[-2:] == live
+    assert not Counter(held) - Counter([*rest, *live])
+
+
+@pytest.fixture(scope="module")
+def shelf():
+    """One store in memory for all examples, and a number for each user."""
+    with GUMem(limits=Limits(request_timeout=5)) as gumem:
+        yield gumem, itertools.count()

@@ -11,10 +11,9 @@ from pathlib import Path
 import bytesearch
 import chromadb
 import pytest
-from agently import Agently
 from e2e import agent_of, attached, fact_answer, hooked, pairs, seeded
 
-from agently_gumem import EveryNTurns, GUMem, Manual, RecallConfig, WindowExceeds
+from agently_gumem import ConfigError, EveryNTurns, GUMem, Manual, NotFound
 from agently_gumem.testing import RuleModel, ScriptedModel
 
 SECRET = "My dentist is Dr. Horakova."
@@ -102,3 +101,357 @@ def test_it_is_gone_from_an_open_session_and_does_not_come_back(way, digested, t
             if way not in ("session", "user"):
                 own = [m.content for m in user.messages("monday") if m.role == "user"]
                 assert sum(STAYS in text for text in own) == 1
+
+
+def test_a_digest_that_is_running_is_decided_anew(tmp_path):
+    """The model was asked about it, and its answer comes after: nothing of it is kept."""
+    with ScriptedModel(memory=fact_answer) as model:
+        own = {"OpenAICompatible": model.settings}
+        with GUMem(tmp_path, model_settings=own) as gumem:
+            user = gumem.user("alice")
+            user.add_messages([{"content": SECRET}, {"content": STAYS}], session_id="s")
+            model.hold("memory")
+            digest = threading.Thread(target=user.digest)
+            digest.start()
+            model.wait_for(1, "memory")
+            began = time.monotonic()
+            report = user.forget(matching=NAME)
+            assert time.monotonic() - began < 5  # it waits for no model
+            model.release("memory")
+            digest.join(20)
+            assert not digest.is_alive()
+            assert len(report.messages) == 1
+            assert [f.content for f in user.facts()] == [STAYS]
+            assert [m.status for m in user.messages()] == ["processed"]
+            assert NAME not in everywhere(user)
+            asked = model.memory_requests
+            assert NAME in asked_of(asked[:1])
+            assert NAME not in asked_of(asked[1:])
+            assert any(STAYS in r.text for r in asked[1:])
+
+
+def test_a_summary_and_a_memo_under_way_are_decided_anew(tmp_path):
+    """Each of the requests of a digest may be waiting when something is forgotten."""
+
+    def answer(request):
+        if request.memory_stage == "extract":
+            return fact_answer(request)
+        if request.memory_stage == "memo":
+            return {"memo": []}
+        texts = [f["text"] for t in request.data["TOPICS"] for f in t["facts"]]
+        return {"summaries": [], "same_topics": [], "texts": texts}
+
+    with ScriptedModel(memory=answer) as model:
+        own = {"OpenAICompatible": model.settings}
+        with GUMem(tmp_path, model_settings=own, limits={"summary_after": 2}) as gumem:
+            user = gumem.user("alice")
+            user.add_messages([{"content": SECRET}, {"content": STAYS}, {"content": "I run."}])
+            held = threading.Event()
+
+            def holding(request):
+                if request.memory_stage == "summarize" and not held.is_set():
+                    held.set()
+                    model.hold("memory")
+                return answer(request)
+
+            model.memory = holding
+            digest = threading.Thread(target=user.digest)
+            digest.start()
+            model.wait_for(2, "memory")
+            user.forget(matching=NAME)
+            model.release("memory")
+            digest.join(20)
+            assert not digest.is_alive()
+            assert NAME not in everywhere(user)
+            assert user.summaries(validity=None) == []
+
+
+def test_a_second_memory_on_the_same_path_knows_it_at_once(tmp_path):
+    """Its index, its digest under way, and its open session; whoever writes last."""
+    with ScriptedModel("Noted.", memory=fact_answer) as model:
+        own = {"OpenAICompatible": model.settings}
+        one = GUMem(tmp_path, model_settings=own)
+        two = GUMem(tmp_path, model_settings=own)
+        with one, two:
+            agent = agent_of(model)
+            memory = attached(one, agent, "monday", when=Manual())
+            agent.input(SECRET).start()
+            agent.input(STAYS).start()
+            assert NAME in everywhere(two.user("alice"))
+            model.hold("memory")
+            digest = threading.Thread(target=memory.digest)
+            digest.start()
+            model.wait_for(1, "memory")
+            two.user("alice").forget(matching=NAME)
+            assert NAME not in everywhere(one.user("alice"))
+            model.release("memory")
+            digest.join(20)
+            assert not digest.is_alive()
+            asked = len(model.chat_requests)
+            agent.input("What do you know of me?").start()
+            assert NAME not in asked_of(model.chat_requests[asked:])
+            for user in (one.user("alice"), two.user("alice")):
+                assert NAME not in everywhere(user, agent)
+                assert [f.content for f in user.facts()] == [STAYS]
+
+
+def test_two_processes_on_a_server_leave_nothing(tmp_path):
+    """One digests what the other forgets; the writer that comes late finds the marks."""
+    port = 20_000 + (hash(str(tmp_path)) % 2_000)
+    command = [str(Path(sys.executable).parent / "chroma"), "run", "--path", str(tmp_path)]
+    server = subprocess.Popen(
+        [*command, "--port", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        _until_up(port)
+        with ScriptedModel(memory=fact_answer) as model:
+            own = {"OpenAICompatible": model.settings}
+            with GUMem(client=chromadb.HttpClient(port=port), model_settings=own) as gumem:
+                user = gumem.user("alice")
+                user.add_messages([{"content": SECRET}, {"content": STAYS}], session_id="s")
+                model.hold("memory")
+                digest = threading.Thread(target=user.digest)
+                digest.start()
+                model.wait_for(1, "memory")
+                told = subprocess.run(
+                    [sys.executable, "-c", _FORGET, str(port), NAME],
+                    capture_output=True,
+                    text=True,
+                    timeout=60,
+                    check=True,
+                )
+                assert json.loads(told.stdout)["messages"] == 1
+                model.release("memory")
+                digest.join(20)
+                assert not digest.is_alive()
+                assert NAME not in everywhere(user)
+                assert [f.content for f in user.facts()] == [STAYS]
+            with GUMem(client=chromadb.HttpClient(port=port), model_settings=own) as gumem:
+                assert NAME not in everywhere(gumem.user("alice"))
+    finally:
+        server.terminate()
+        server.wait(10)
+
+
+_FORGET = """
+import json, sys
+import chromadb
+from agently_gumem import GUMem
+with GUMem(client=chromadb.HttpClient(port=int(sys.argv[1]))) as gumem:
+    report = gumem.user("alice").forget(matching=sys.argv[2])
+    print(json.dumps({"messages": len(report.messages)}))
+"""
+
+
+def _until_up(port):
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            with urllib.request.urlopen(f"http://localhost:{port}/api/v2/heartbeat") as answer:
+                return answer.read()
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+
+
+def test_erasing_takes_the_bytes_and_the_vector_out_of_every_file(tmp_path):
+    """They are found first; afterwards only keyed hashes are left of it."""
+    with RuleModel() as model:
+        own = {"OpenAICompatible": model.settings}
+        with GUMem(tmp_path, model_settings=own) as gumem:
+            user = gumem.user("carol@example.org")
+            user.add_messages([{"content": SECRET}, {"content": STAYS}], session_id="s")
+            user.digest()
+            gumem.user("bob").add_messages([{"content": "I live in Potsdam."}])
+            texts = [SECRET, NAME, NAME.lower()]
+            vectors = gumem._engine.services.embedder.embed([SECRET])
+            found = bytesearch.find(tmp_path, texts, list(vectors))
+            assert {h.what for h in found} >= {SECRET, NAME}
+            assert any(h.kind.startswith("float") for h in found)
+            report = user.forget(fact_ids=[f.id for f in user.facts() if NAME in f.content], erase=True)
+            assert report.erased
+            assert report.erasure["integrity"] == "ok"
+            assert bytesearch.find(tmp_path, texts, list(vectors)) == []
+            assert [f.content for f in user.facts()] == ["User's cat is called Pixel"]
+            report = user.forget(everything=True, erase=True)
+            assert report.erased
+            gone = [STAYS, "Pixel", "carol@example.org"]
+            assert bytesearch.find(tmp_path, gone) == []
+            assert user.messages() == []
+            assert [m.content for m in gumem.user("bob").messages()] == ["I live in Potsdam."]
+        assert bytesearch.find(tmp_path, [*texts, *gone], list(vectors)) == []
+
+
+def test_an_agent_that_registers_its_own_handlers_loses_it_too(tmp_path):
+    """Without `attach` the window, the whole history and the held memo are cleaned as well."""
+    with RuleModel() as rules, ScriptedModel(echo) as model:
+        own = {"OpenAICompatible": rules.settings}
+        with GUMem(tmp_path, model_settings=own) as gumem:
+            agent = agent_of(model)
+            when = EveryNTurns(2)
+            memory = seeded(gumem, agent, "monday", when=when, wait=20)
+            for said in (SECRET, STAYS, "What a day.", "And what a night."):
+                agent.input(said).start()
+            session = agent.activated_session
+            assert NAME in session.memo
+            gumem.user("alice").forget(matching=NAME)
+            assert NAME not in session.get_json_session()
+            assert STAYS in json.dumps([m.content for m in session.full_context])
+            agent.input("Who is my dentist?").start()
+            assert NAME not in asked_of(model.requests[-1:])
+            assert memory.status()["errors"] == {}
+
+
+def test_a_memo_kept_as_a_dict_is_pruned_in_the_session(tmp_path):
+    """Also to nothing, and also where a session that was saved before is loaded."""
+    with RuleModel() as rules, ScriptedModel("Noted.") as model:
+        own = {"OpenAICompatible": rules.settings}
+        with GUMem(tmp_path, model_settings=own) as gumem:
+            agent = agent_of(model)
+            options = {"when": EveryNTurns(1), "wait": 20, "session_memo": "dict"}
+            attached(gumem, agent, "monday", **options)
+            agent.input(SECRET).start()
+            session = agent.activated_session
+            saved = session.get_json_session()
+            assert NAME in json.dumps(session.memo)
+            gumem.user("alice").forget(everything=True)
+            assert not session.memo
+            session.load_json_session(saved)
+            agent.input("Hello again.").start()
+            assert NAME not in session.get_json_session()
+            assert NAME not in asked_of(model.requests[-1:])
+            assert not gumem.user("alice").messages(event_type="imported_memo")
+
+
+def test_a_turn_on_its_way_keeps_its_place(tmp_path):
+    """The history became shorter while the model was answering: the turn is journaled once."""
+    with ScriptedModel("Noted.") as model, GUMem(tmp_path) as gumem:
+        agent = agent_of(model)
+        attached(gumem, agent, "monday", when=Manual())
+        agent.input(SECRET).start()
+        agent.input(STAYS).start()
+        model.hold("chat")
+        turn = threading.Thread(target=lambda: agent.input("I play chess.").start())
+        turn.start()
+        model.wait_for(3, "chat")
+        gumem.user("alice").forget(matching=NAME)
+        model.release("chat")
+        turn.join(20)
+        assert not turn.is_alive()
+        user = gumem.user("alice")
+        told = [m.content for m in user.messages(role="user")]
+        assert told == [STAYS, "I play chess."]
+        assert all(m.timestamp is not None for m in user.messages())
+        assert pairs(user.messages()) == [
+            (m.role, m.content.removeprefix("[input]:\n"))
+            for m in agent.activated_session.full_context
+        ]
+
+
+def test_it_is_told_and_a_live_turn_may_say_it_again(tmp_path):
+    """An event with counts; the same words said anew are remembered, since they are new."""
+    with ScriptedModel("Noted.") as model, GUMem(tmp_path) as gumem:
+        agent = agent_of(model)
+        attached(gumem, agent, "monday", when=Manual())
+        agent.input(SECRET).start()
+        user = gumem.user("alice")
+        with hooked("gumem.forgotten") as events:
+            report = user.forget(message_ids=user.messages()[0].id)
+            gumem.flush()
+        assert [(e.payload["messages"], e.payload["facts"]) for e in events] == [(1, 0)]
+        assert NAME not in str(events[0].payload)
+        assert len(report.messages) == 1
+        agent.input(SECRET).start()
+        assert [m.content for m in user.messages(role="user")] == [SECRET]
+        assert SECRET in "".join(m.content for m in agent.activated_session.full_context)
+
+
+def test_what_is_allowed_comes_in_again_with_the_next_history():
+    """It is not brought back by itself."""
+    with GUMem() as gumem:
+        user = gumem.user("alice")
+        given = [{"id": "m-1", "content": SECRET}, {"id": "m-2", "content": STAYS}]
+        user.add_messages(given, session_id="s")
+        user.forget(message_ids="m-1")
+        assert [m.id for m in user.add_messages(given, session_id="s")] == ["m-2"]
+        assert user.allow("m-1")
+        assert not user.allow("m-1")
+        assert [m.id for m in user.messages()] == ["m-2"]
+        user.add_messages(given, session_id="s")
+        assert {m.id for m in user.messages()} == {"m-1", "m-2"}
+
+
+def test_it_works_while_paused_and_where_memory_is_off(monkeypatch):
+    """It is a right; pausing outlives it."""
+    with GUMem() as gumem:
+        user = gumem.user("alice")
+        user.add_messages([{"content": SECRET}, {"content": STAYS}])
+        user.pause()
+        assert len(user.forget(matching=NAME).messages) == 1
+        monkeypatch.setenv("GUMEM_OFF", "1")
+        assert len(user.forget(everything=True).messages) == 1
+        monkeypatch.delenv("GUMEM_OFF")
+        assert user.messages() == []
+        assert user.status()["paused"]
+
+
+def test_what_can_not_be_reached_is_named():
+    """The model, the saved sessions, copies; on nothing forgotten, nothing."""
+    with RuleModel() as model:
+        own = {"OpenAICompatible": model.settings}
+        with GUMem(model_settings=own) as gumem:
+            user = gumem.user("alice")
+            user.add_messages([{"content": SECRET}])
+            user.digest()
+            report = user.forget(matching=NAME)
+            kinds = {o.kind for o in report.outside}
+            assert kinds == {"model provider", "session file"}
+            sent = next(o for o in report.outside if o.kind == "model provider")
+            assert model.url in sent.where
+            assert sent.first is not None
+            assert NAME not in report.model_dump_json()
+            assert user.forget(matching=NAME).outside == []
+
+
+def test_what_has_expired_is_forgotten_at_the_next_digest():
+    """A message with a lifetime goes with its Facts, and a history does not bring it back."""
+    policy = {"retention": [{"layer": "message", "older_than": "P30D"}]}
+    with (
+        RuleModel() as model,
+        GUMem(privacy=policy, model_settings={"OpenAICompatible": model.settings}) as gumem,
+    ):
+        user = gumem.user("alice")
+        user.add_messages(
+            [
+                {"id": "a", "content": SECRET, "expires_at": "2020-01-01T00:00:00Z"},
+                {"id": "b", "content": STAYS, "timestamp": "2020-01-01T00:00:00Z"},
+                {"id": "c", "content": "I run."},
+            ]
+        )
+        user.digest()
+        assert [m.id for m in user.messages()] == ["c"]
+        assert user.add_messages([{"id": "a", "content": SECRET}]) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({}, "what to forget"),
+        ({"message_ids": 7}, "message_ids"),
+        ({"message_ids": [""]}, "message_ids"),
+        ({"before": "yesterday"}, "before="),
+        ({"matching": "a"}, "matching="),
+        ({"session_id": ""}, "session_id"),
+        ({"matching": "Alvarez", "reason": 3}, "reason="),
+    ],
+)
+def test_a_wrong_argument_is_named_and_nothing_is_forgotten(given, match):
+    """With the parameter's name."""
+    with GUMem() as gumem:
+        user = gumem.user("alice")
+        user.add_messages([{"content": SECRET}])
+        with pytest.raises(ConfigError, match=match):
+            user.forget(**given)
+        with pytest.raises(NotFound, match="no-such"):
+            user.forget(message_ids=[user.messages()[0].id, "no-such"])
+        assert len(user.messages()) == 1

@@ -1,11 +1,16 @@
 """Does the source hold what the Fact says."""
 
+import time
 from datetime import datetime, timezone
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agently_gumem.records import Message
 from agently_gumem.remember.ground import ground_fact, holds
+from agently_gumem.remember.stance import misread
 from agently_gumem.remember.timing import ground_time
 
 NOW = datetime(2026, 5, 6, 10, tzinfo=timezone.utc)  # a Wednesday
@@ -251,3 +256,119 @@ def test_an_identifier_of_many_parts_needs_its_source() -> None:
     source = [said("my key is aa-bb-cc-dd-ee-ff-gg-hh-ii-jj-kk-7")]
     assert ground_fact("User's key is aa-bb-cc-dd-ee-ff-gg-hh-ii-jj-kk-7.", source).ok
     assert ground_fact("User's key is aa-bb-cc-dd-ee-ff-gg-hh-ii-jj-kk-8.", source).reason
+
+
+STANCES = [
+    tuple(part.strip() for part in line.split("|"))
+    for line in (Path(__file__).parent / "stances.txt").read_text(encoding="utf-8").splitlines()
+    if not line.startswith("#")
+]
+# False Facts that pass: another verb for the same, a subject of many words, a quoted relation.
+LET_THROUGH = {
+    ("我戒烟了。", "用户抽烟。"),
+    ("Everyone in my team drinks tea.", "User drinks tea"),
+    ('In the movie he says: "I am your father".', "User is a father"),
+}
+
+
+@pytest.mark.parametrize(("message", "fact", "reason"), STANCES)
+def test_only_what_a_speaker_claims_in_earnest_is_a_fact(
+    message: str, fact: str, reason: str
+) -> None:
+    """Denied, of another, imagined, quoted or joked: refused with its kind; what is true stays."""
+    verdict = ground_fact(fact, [said(message)], similarity=0.9)
+    expected = "" if (message, fact) in LET_THROUGH else reason
+    assert verdict.reason == expected
+
+
+def test_a_fact_that_one_message_claims_stays_though_another_denies_it() -> None:
+    """The clauses that support it decide; one of them is enough."""
+    both = [said("I don't like tea."), said("I like tea now.", sequence=1)]
+    assert ground_fact("User likes tea", both).ok
+    assert ground_fact("User likes tea", both[:1]).reason == "negation"
+
+
+def test_a_speaker_is_the_subject_of_a_fact_as_the_user_is() -> None:
+    """Where several speak, a Fact begins with a name: what a relative does is not theirs."""
+    source = [said("My brother plays the cello.").model_copy(update={"speaker": "Melanie"})]
+    assert ground_fact("Melanie plays the cello", source).reason == "subject"
+    assert ground_fact("Melanie's brother plays the cello", source).ok
+
+
+def test_an_event_has_no_stance() -> None:
+    """What was done is not said by anybody: skipping is told by its event."""
+    skipped = said("跳过：碳板竞速鞋").model_copy(update={"event_type": "skip"})
+    assert ground_fact("用户当前不倾向碳板竞速鞋。", [skipped]).ok
+
+
+@pytest.mark.parametrize(
+    ("claim", "answer"),
+    [
+        ("So you live in Berlin?", "No."),
+        ("So you live in Berlin?", "not really"),
+        ("So you live in Berlin?", "不是"),
+        ("你住在柏林，对吗？", "对，但是下个月搬走，不算住了"),
+        ("So you live in Berlin?", "Yes? Who told you that?"),
+        ("So you live in Berlin?", "Yes, until last year."),
+        ("So you live in Berlin?", "Yeah, I used to."),
+        ("So you live in Berlin?", "是的，以前是"),
+        ("Do you live in Berlin or in Paris?", "Yes."),
+        ("你住在柏林还是巴黎？", "是的"),
+        ("So you live in Berlin?", "Why do you ask?"),
+        ("So you live in Berlin?", "maybe"),
+    ],
+)
+def test_what_is_no_plain_yes_confirms_nothing(claim: str, answer: str) -> None:
+    """A no, a second thought, a question back, a yes to two things at once."""
+    cited = [said(claim, "assistant", 1), said(answer, sequence=2)]
+    fact = "用户住在柏林。" if "柏林" in claim else "User lives in Berlin."
+    assert not ground_fact(fact, cited).ok
+
+
+@pytest.mark.parametrize(
+    ("claim", "answer"),
+    [
+        ("So you live in Berlin?", "Yes, and I like it."),
+        ("So you live in Berlin?", "是的，没错"),
+        ("You live in Berlin, more or less, right?", "Exactly!"),
+    ],
+)
+def test_a_yes_with_more_behind_it_confirms(claim: str, answer: str) -> None:
+    """What follows a yes may go on with something else."""
+    cited = [said(claim, "assistant", 1), said(answer, sequence=2)]
+    assert ground_fact("User lives in Berlin.", cited, similarity=0.9).ok
+
+
+def test_what_the_assistant_denied_is_not_confirmed_as_true() -> None:
+    """A yes to "you don't eat meat" is no liking of meat."""
+    cited = [said("So you don't eat meat.", "assistant", 1), said("Right.", sequence=2)]
+    assert ground_fact("User does not eat meat", cited).ok
+    assert ground_fact("User eats meat", cited).reason == "negation"
+
+
+@given(
+    st.text(
+        alphabet="不没我妈他喜欢吃茶。，“”'\" if I were not my brother like tea,.n't", max_size=60
+    ),
+    st.text(alphabet="用户不喜欢吃茶User doesn't like tea", max_size=40),
+)
+def test_no_text_breaks_the_stance(message: str, fact: str) -> None:
+    """Whatever stands there, there is a verdict; a plain statement beside it stays one."""
+    assert isinstance(misread(fact, [message, ""]), str)
+    assert misread("User likes tea", ["I like tea", message]) in ("", "joke", "quotation")
+
+
+@pytest.mark.parametrize(
+    "piece", ["I don't like tea, ", "我不喜欢茶，", "if I were ", "“我说", "my brother ", "not "]
+)
+def test_the_stance_takes_time_in_proportion(piece: str) -> None:
+    """No repetition makes a long message slow."""
+    misread("User likes tea", [piece])
+    half, whole = (_cpu((piece * length)[:length]) for length in (10_000, 20_000))
+    assert whole < 3.5 * half + 0.05
+
+
+def _cpu(text: str) -> float:
+    start = time.process_time()
+    misread("User likes tea and coffee", [text])
+    return time.process_time() - start

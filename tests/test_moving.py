@@ -19,6 +19,7 @@ from agently_gumem import ConfigError, GUMem
 from agently_gumem.govern.foreign import mem0_messages, session_of
 from agently_gumem.govern.portable import read_record, record_line
 from agently_gumem.records import Message, Summary, now
+from agently_gumem.remember.rendered import input_of
 from agently_gumem.testing import RuleModel, ScriptedModel
 
 DAY = datetime(2024, 5, 1, 9, tzinfo=timezone.utc)
@@ -291,6 +292,9 @@ BROKEN = [
     ([{**HEADER, "user_id": "bob"}, said("m1")], "line 1: an export of user 'bob'.*as_user=True"),
     ([{**HEADER, "space": "work"}, said("m1")], "line 1: .*in space 'work'.*as_user=True"),
     ([HEADER, said("m1"), HEADER], "line 3: layer=None"),
+    ([HEADER, {"layer": "summary", "id": "s", "content": "x", "topic": "t", "source_facts": ["f"],
+               "retrieval_boost": float("inf"), "created_at": DAY.isoformat(),
+               "updated_at": DAY.isoformat()}], "line 2: no valid Summary: retrieval_boost"),
     ([said("m1"), said("m2")], "no export of agently-gumem"),
     (["[" * 100_000], "no export of agently-gumem"),
     ([HEADER, said("m1"), "[" * 100_000], "line 3: no JSON: nested too deep"),
@@ -606,6 +610,56 @@ def test_what_was_said_while_memory_was_paused_is_not_imported_either(use):
         assert report.reasons == {"forgotten": 1}
 
 
+FORGET = {
+    "message": lambda u: {"message_ids": [m.id for m in u.messages() if "42" in m.content]},
+    "fact": lambda u: {"fact_ids": [f.id for f in u.facts(validity=None) if "42" in f.content]},
+    "session": lambda _: {"session_id": "zwei"},
+    "text": lambda _: {"matching": "size is 42"},
+    "everything": lambda _: {"everything": True},
+}
+
+
+@pytest.mark.parametrize("chosen", list(FORGET))
+@pytest.mark.parametrize("whose", ["own", "space", "user"])
+def test_what_was_forgotten_does_not_come_back_with_an_old_export(use, chosen, whose):
+    """Not under its ids, not in what rested on it, and not under another name of the person."""
+    use(RuleModel())
+    with GUMem() as gumem:
+        user = filled(gumem)
+        old = user.export()
+        assert "42" in "".join(m.content for m in user.messages())
+        user.forget(**FORGET[chosen](user))
+        before = listed(user)
+        into = {"own": user, "space": gumem.user("alice", space="work"), "user": gumem.user("bob")}
+        report = into[whose].import_(old, as_user=whose != "own")
+        assert report.reasons["forgotten"] >= 1
+        told = into[whose].export() + into[whose].report().to_html()
+        assert "size is 42" not in told
+        assert "42" not in into[whose].query("Which shoe size?", floor=0.0).formatted_context
+        if whose == "own":
+            now_ = listed(user)
+            assert (now_["messages"], now_["facts"]) == (before["messages"], before["facts"])
+        if chosen == "everything":
+            assert into[whose].messages() == []
+            assert into[whose].memo == {}
+        assert not user.forget(everything=True).messages or chosen != "everything"
+
+
+def test_what_was_allowed_again_comes_in(use):
+    """The user changed their mind: the old export has it."""
+    use(RuleModel())
+    with GUMem() as gumem:
+        user = gumem.user("alice")
+        (told,) = tell(user, "My shoe size is 42.")
+        old = user.export()
+        user.forget(message_ids=[told.id])
+        assert user.import_(old).reasons == {"forgotten": 2, "source": 1}
+        assert user.allow(told.id)
+        user.import_(old)
+        assert [m.content for m in user.messages()] == ["My shoe size is 42."]
+        assert [f.content for f in user.facts()] == ["User's shoe size is 42"]
+
+
 def test_hooks_are_asked_about_what_comes_in():
     """One that drops a message also keeps out what rests on it alone."""
     with GUMem() as gumem:
@@ -670,6 +724,26 @@ def test_a_fact_takes_over_the_label_of_its_message():
         assert [f.access for f in user.facts(access=["care"])] == [["care"]]
 
 
+def test_what_the_index_of_a_large_user_leaves_out_is_told_all_the_same(tmp_path):
+    """Past its limit the oldest turns are in the store alone: export, report, explain read them."""
+    told = [HEADER, known("f1", sources=["m1"])]
+    told += [said(f"m{i}", f"text {i}", i, timestamp=DAY.isoformat()) for i in range(1, 151)]
+    limits = {"index_records": 100}
+    with GUMem(path=tmp_path, limits=limits) as gumem:
+        gumem.user("alice").import_(lines_of(told))
+    with GUMem(path=tmp_path, limits=limits) as gumem:
+        user = gumem.user("alice")
+        assert "m1" not in {m.id for m in user.messages()}
+        assert [m.content for m in user.explain("f1")["messages"]] == ["text 1"]
+        assert [f.id for f in user.explain("m1")["facts"]] == ["f1"]
+        assert user.history("m1")[0].content == "text 1"
+        text = user.export()
+        assert [o["id"] for o in objects(text)[2:]] == [f"m{i}" for i in range(1, 151)]
+        assert user.report().counts["messages"] == 150
+        again = user.import_(text)
+        assert (again.added, again.known) == (0, 151)
+
+
 # --- sessions of Agently
 
 
@@ -721,6 +795,35 @@ def test_a_session_that_was_journaled_adds_nothing(use, tmp_path):
         assert memory.user.messages() == before
         agent.input("I like tea.").start()
         assert len(memory.user.messages()) == 6
+
+
+def test_a_session_that_had_no_memory_comes_in_as_what_was_said():
+    """Agently records the rendered prompt, with the history in it, where nothing says otherwise."""
+    asked = ["My size is 42", "And [INPUT]: more\n\nthan that", "我喜欢红茶"]
+    with ScriptedModel() as model, GUMem() as gumem:
+        agent = agent_of(model)
+        agent.activate_session(session_id="bare")
+        agent.input(asked[0]).start()
+        agent.input(asked[1]).instruct("Be short.").info({"shop": "tea"}).start()
+        agent.input(asked[2]).start()
+        saved = agent.activated_session.get_json_session()
+        assert "[CHAT HISTORY]" in saved
+        user = gumem.user("alice")
+        user.import_(saved)
+        assert [m.content for m in user.messages("bare", role="user")] == asked
+        assert user.import_(saved).added == 0
+
+
+@given(TEXTS)
+def test_what_is_no_rendered_prompt_stays_as_it_is(text):
+    """And reading twice is reading once."""
+    prompt = f"user:\n[INPUT]:\n{text}\n\n[OUTPUT]:\nassistant:"
+    assert input_of(prompt) == text.strip("\n")
+    assert input_of(text) == text
+    formed = prompt.replace(
+        "\n[OUTPUT]:", "\n[OUTPUT REQUIREMENT]:\nData Format: JSON\n\n[OUTPUT]:"
+    )
+    assert input_of(formed) == text.strip("\n")
 
 
 @pytest.mark.parametrize(

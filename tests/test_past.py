@@ -63,9 +63,7 @@ def turns(values, corrected, day):
     """Give what was said in one session, each with the assistant's reply to it."""
     for number, value in enumerate(values):
         at = day + timedelta(minutes=number)
-        said, reply = (
-            (value.corrected, value.confirmed) if corrected else (value.said, value.reply)
-        )
+        said, reply = (value.corrected, value.confirmed) if corrected else (value.said, value.reply)
         yield {"role": "user", "content": said, "timestamp": at}
         yield {"role": "assistant", "content": reply, "timestamp": at}
 

@@ -475,7 +475,7 @@ def test_a_summary_names_the_messages_of_its_evidence(build, embed):
 
 
 def test_a_reply_that_says_the_old_value_alone_is_left_out(build, ask):
-    """ "42." answers the question before it, and so tells the old value again."""
+    """It answers the question before it, and so tells the old value again."""
     index = build(
         *_changed(),
         turn(6, "What was it, my budget?", session="s2"),

@@ -185,23 +185,51 @@ def test_text_without_finds_is_untouched(text: str) -> None:
 @pytest.mark.parametrize(
     "piece",
     [
-        "eyJ", "sk-", "password is ", "://a:", "GB82 ", "-----BEGIN PRIVATE ", "bsn 123456782 ",
-        "1 ", "4111 ", "my diabetes ", "我有糖尿病", "I have a cancer, ", "a cancer a ", "我", "a@b.",
-        "password for a b c ", "mysql -p", "身份证 ", "curl -u a:b1 ", "is my pin ", "abandon ", "糖尿病",
-        "pregnant ", "(1) 2-", "头疼",
+        "eyJ",
+        "sk-",
+        "password is ",
+        "://a:",
+        "GB82 ",
+        "-----BEGIN PRIVATE ",
+        "bsn 123456782 ",
+        "1 ",
+        "4111 ",
+        "my diabetes ",
+        "我有糖尿病",
+        "I have a cancer, ",
+        "a cancer a ",
+        "我",
+        "a@b.",
+        "password for a b c ",
+        "mysql -p",
+        "身份证 ",
+        "curl -u a:b1 ",
+        "is my pin ",
+        "abandon ",
+        "糖尿病",
+        "pregnant ",
+        "(1) 2-",
+        "头疼",
     ],
-)  # fmt: skip
+)
 def test_crafted_text_takes_linear_time(piece: str) -> None:
     """A long text made to trap a pattern is no trap."""
-    select("warm up")
+    select("warm up my diabetes 4111 1111 1111 1111")
+    start = time.process_time()
+    select(piece * (100_000 // len(piece)))
+    assert time.process_time() - start < 2
+
+
+def test_many_numbers_take_linear_time_where_phones_are_looked_for() -> None:
+    """Different ones, so that none is remembered."""
     every = Selector(EVERYTHING)
     every("warm up +49 30 901820")
-    start = time.process_time()
-    every(piece * (50_000 // len(piece)))
-    quarter = time.process_time() - start
-    start = time.process_time()
-    every(piece * (200_000 // len(piece)))
-    assert time.process_time() - start < max(8 * quarter, 2)
+    spent: list[float] = []
+    for count in (100, 400):
+        start = time.process_time()
+        every(" x ".join(str(10**9 + 7919 * i * count) for i in range(count)))
+        spent.append(time.process_time() - start)
+    assert spent[1] < 8 * spent[0] + 0.5
 
 
 @pytest.mark.parametrize(
@@ -231,7 +259,8 @@ def test_a_policy_extends_what_is_noise_and_wants_some_of_it() -> None:
     assert is_noise("scroll", "to the end")
     assert not is_noise("scroll", "to the end", policy)
     assert is_noise("scroll", " ", policy)
-    assert is_noise("stray_click", "body") and is_noise("tool.token", "abc")
+    assert is_noise("stray_click", "body")
+    assert is_noise("tool.token", "abc")
 
 
 def test_drop_says_that_the_whole_message_goes() -> None:
@@ -326,7 +355,7 @@ def test_a_policy_survives_its_forms() -> None:
     )
     assert PrivacyPolicy.model_validate_json(policy.model_dump_json()) == policy
     assert as_record(PrivacyPolicy, policy.model_dump(), "privacy") == policy
-    assert pickle.loads(pickle.dumps(Selector(policy))) == Selector(policy)
+    assert pickle.loads(pickle.dumps(Selector(policy))) == Selector(policy)  # noqa: S301
     assert policy.treatment("health").access == "care"
     assert policy.treatment("allergy") == KEEP
 

@@ -351,6 +351,16 @@ def test_the_assistant_counts_only_when_confirmed(claim, yes):
         ("I'm flying to Rome tomorrow.", "2024-05-02", "tomorrow (2024-05-02)"),
         ("我下周三要去北京。", "2024-05-08", "（2024-05-08）"),
         ("昨天我搬到了里斯本。", "2024-04-30", "（2024-04-30）"),
+        ("I moved to Lyon last month.", "2024-04", "last month (2024-04)"),
+        ("I'm moving to Lyon next month.", "2024-06", "(2024-06)"),
+        ("I broke my arm last year.", "2023", "last year (2023)"),
+        ("I'm meeting the architect in three weeks.", "2024-05-22", "(2024-05-22)"),
+        ("Two days ago I handed in my notice.", "2024-04-29", "(2024-04-29)"),
+        ("I signed the contract on Monday.", "2024-04-29", "on Monday (2024-04-29)"),
+        ("我去年养了一只猫。", "2023", "（2023）"),
+        ("我上个月换了工作。", "2024-04", "（2024-04）"),
+        ("三周后我要见建筑师。", "2024-05-22", "（2024-05-22）"),
+        ("我周一把合同签了。", "2024-04-29", "（2024-04-29）"),
     ],
 )
 def test_a_relative_date_needs_the_time_of_its_message(said, start, shown):
@@ -408,6 +418,72 @@ def test_a_guess_is_inferred_and_stays_out_of_the_memo(said):
     answer = extract(said)
     assert [(f.certainty, f.confidence) for f in answer.facts] == [("inferred", 0.4)]
     assert answer.memo == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer", "content"),
+    [
+        ("Aisle or window?", "Window, please.", "User wants Window"),
+        ("靠窗还是靠过道？", "靠窗。", "用户要靠窗"),
+    ],
+)
+def test_a_bare_answer_to_this_or_that_is_a_wish(asked, answer, content):
+    """What the user picks of two is a Fact of question and answer; another word is none."""
+    question = {"content": asked, "role": "assistant"}
+    (fact,) = extract(question, answer).facts
+    assert (fact.content, fact.kind, fact.sources) == (content, "preference", ["m1", "m2"])
+    assert contents(extract(question, "Hm.")) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "held"),
+    [
+        ("We moved into a flat in Lyon.", ["User moved into a flat in Lyon"]),
+        ("My sister and I are planning a trip to Rome.", ["User is planning a trip to Rome"]),
+        ("我们住在苏州。", ["用户住在苏州"]),
+        ("I fly to Rome and I rely on trains.", ["User flies to Rome", "User relies on trains"]),
+        ("When you list prices, give them to me with VAT.",
+         ["User says: give them to me with VAT, when you list prices"]),
+        ("It has to stay below 800 euros.", ["User says: It has to stay below 800 euros"]),
+        ("I teach maths, [special]", ["User teaches maths"]),
+        ("my password is [secret] and I like tea", ["User likes tea"]),
+    ],
+)  # fmt: skip
+def test_who_and_what_is_spoken_of(said, held):
+    """We are the user, a condition stands behind, a limit needs no owner, a placeholder goes."""
+    assert contents(extract(said)) == held
+
+
+def test_what_is_clicked_once_is_stray_and_what_is_repeated_is_one_fact():
+    """State of the screen and a stray click are nothing; a search made thrice is one Fact."""
+    click = {"content": "logo", "event_type": "click"}
+    search = {"content": "flights to Lisbon", "event_type": "search"}
+    assert extract(click, {"content": "tab: reviews", "event_type": "tab_switch"}).facts == []
+    assert [f.sources for f in extract(click, click).facts] == [["m1", "m2"]]
+    assert [f.sources for f in extract(search, "hm", search, search).facts] == [["m1", "m3", "m4"]]
+
+
+def test_only_the_user_speaks_for_the_user():
+    """What another role says of itself is no Fact of the user's."""
+    seller = {"content": "I live in Utrecht and I only take cash.", "role": "seller"}
+    assert contents(extract("Is the bike still there?", seller)) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "subject"),
+    [
+        ("I was diagnosed with asthma.", "health"),
+        ("我是基督徒。", "faith"),
+        ("I always voted Republican.", "politics"),
+        ("我是回族。", "origin"),
+        ("I came out as gay.", "sex"),
+        ("I love this seat by the aisle.", ""),
+        ("I'm allergic to nuts.", ""),
+    ],
+)
+def test_what_is_special_is_named(said, subject):
+    """Health, faith and the like are marked as the rules ask; a diet or an allergy is not."""
+    assert [f.special for f in extract(said).facts] == [subject]
 
 
 def test_a_topic_shown_is_used_again():

@@ -569,6 +569,7 @@ def test_a_webhook_in_a_turn_of_agently(receive):
         assert sent_rows(client) == {"mask": (4, receiver.url)}
         memory.user.add_messages({"content": "Nor I."})
         told = {d.hook: (d.count, d.url) for d in gumem.hooks.deliveries("alice")}
+        assert gumem.hooks.sent.unsaved(("alice", "default")) == []
         # What a recall sent is stored with the next write.
         assert told == {"mask": (5, receiver.url), "first": (1, receiver.url)} == sent_rows(client)
 

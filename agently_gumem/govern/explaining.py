@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from agently_gumem.engine import checked_name
 from agently_gumem.errors import ConfigError, NotFound
 from agently_gumem.govern.chain import MEMO, explained, explained_item, explained_memo
+from agently_gumem.govern.gather import older_messages
 from agently_gumem.govern.history import (
     history_of,
     history_of_forgotten,
@@ -60,7 +61,7 @@ class Explaining(UserPart):
             return await self._explain_context(record, labels, list(read_spaces))
         record_id = _id_of(record, "explain")
         async with self._use() as scope:
-            found = _behind(scope, record_id, labels)
+            found = _behind(scope, await _view(scope, labels), record_id)
         if found is None:
             raise self._missing(record_id)
         return found
@@ -72,9 +73,10 @@ class Explaining(UserPart):
         names = [self.space, *(checked_name(name, "read_spaces") for name in spaces)]
         for space in dict.fromkeys(names):
             async with self._engine.use(self.user_id, space) as scope:
+                view = await _view(scope, labels)
                 for item in context.items:
                     own = item.id if space == self.space else item.id.removeprefix(f"{space}/")
-                    found = None if item.id in behind else _item(scope, item, own, labels)
+                    found = None if item.id in behind else _item(scope, view, item, own)
                     if found is not None:
                         behind[item.id] = {"space": space, **found}
         items = [explained_item(item, behind.get(item.id)) for item in context.items]
@@ -99,7 +101,7 @@ class Explaining(UserPart):
         record_id = _id_of(record, "history")
         labels = labels_of(access)
         async with self._use() as scope:
-            view = View(scope.index, labels)
+            view = await _view(scope, labels)
             held = view.get(record_id)
             if held is not None:
                 return history_of(view, held)
@@ -135,8 +137,11 @@ def _memo_key(record_id: str) -> tuple[str | None, bool]:
     return record_id.removeprefix(MEMO), record_id.startswith(MEMO)
 
 
-def _behind(scope: Scope, record_id: str, labels: frozenset[str]) -> dict[str, Any] | None:
-    view = View(scope.index, labels)
+async def _view(scope: Scope, labels: frozenset[str]) -> View:
+    return View(scope.index, labels, {m.id: m for m in await older_messages(scope)})
+
+
+def _behind(scope: Scope, view: View, record_id: str) -> dict[str, Any] | None:
     held = view.get(record_id)
     if held is not None:
         return explained(view, held)
@@ -144,9 +149,7 @@ def _behind(scope: Scope, record_id: str, labels: frozenset[str]) -> dict[str, A
     return explained_memo(view, scope.memo, key) if is_memo else None
 
 
-def _item(
-    scope: Scope, item: ContextItem, record_id: str, labels: frozenset[str]
-) -> dict[str, Any] | None:
+def _item(scope: Scope, view: View, item: ContextItem, record_id: str) -> dict[str, Any] | None:
     if item.layer == "memo":
-        return explained_memo(View(scope.index, labels), scope.memo, None)
-    return _behind(scope, record_id, labels)
+        return explained_memo(view, scope.memo, None)
+    return _behind(scope, view, record_id)

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from agently_gumem.errors import ConfigError
 from agently_gumem.records import Message, aware
+from agently_gumem.remember.rendered import input_of
 
 GUMEM, SESSION, MEM0 = "gumem", "agently-session", "mem0"
 FORMATS = (GUMEM, SESSION, MEM0)
@@ -60,7 +61,13 @@ def session_of(told: Any) -> tuple[str, list[dict[str, Any]]]:
             cast("Mapping[str, Any]", message)
         ):
             raise ConfigError(f"session: message {place} of {name} has no role and content")
-    return str(held.get("id") or ""), [dict(m) for m in listed]
+    return str(held.get("id") or ""), [_unrendered(dict(m)) for m in listed]
+
+
+def _unrendered(message: dict[str, Any]) -> dict[str, Any]:
+    content = message["content"]
+    rendered = message["role"] == "user" and isinstance(content, str)
+    return {**message, "content": input_of(content)} if rendered else message
 
 
 def mem0_messages(told: Any, user_id: str, *, as_user: bool) -> list[Message]:

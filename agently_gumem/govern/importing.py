@@ -34,8 +34,10 @@ def store_name(scope: Scope) -> str:
 class Importer:
     """Writes what a plan holds into a scope, whose digests wait meanwhile."""
 
-    def __init__(self, scope: Scope, lines: Lines, plan: Plan) -> None:
+    def __init__(self, scope: Scope, lines: Lines, plan: Plan, origin: Scope) -> None:
+        """Take who reads, what, and whose it was; that may be the same."""
         self._scope = scope
+        self._origin = origin
         self._lines = lines
         self._plan = plan
         self._done: dict[str, Taken] = {}
@@ -88,7 +90,15 @@ class Importer:
         records = read_layer(self._lines, self._plan, layer, scope.user_id, scope.space)
         with contextlib.closing(records):
             while part := await scope.services.worker.thread(_part, records):
-                yield part
+                yield part if self._origin is scope else self._unburied(layer, part)
+
+    def _unburied(self, layer: str, records: list[Portable]) -> list[Portable]:
+        """Leave out what was forgotten where it comes from: no other name brings it back."""
+        gone = {
+            r.id for r in records if not isinstance(r, MemoState) and taking.buried(self._origin, r)
+        }
+        self._taken(layer).refused.update(dict.fromkeys(gone, taking.FORGOTTEN))
+        return [r for r in records if isinstance(r, MemoState) or r.id not in gone]
 
     async def _messages(self) -> None:
         scope = self._scope
@@ -167,17 +177,19 @@ class Importer:
         held: dict[str, Any] = {r.id: scope.index.get(r.id) for r in given}
         wanted = {r.id: r for r in given if held[r.id] is None or newer(r, held[r.id])}
         taken.known += [r.id for r in given if r.id not in wanted]
-        records: list[Kept] = []
+        records: dict[str, Kept] = {}
         for record_id, told in await scope.services.worker.thread(
             _each, take, list(wanted.values())
         ):
             if isinstance(told, str):
                 taken.refused[record_id] = told
             else:
-                records.append(told)
-                (taken.added if held[record_id] is None else taken.updated).append(record_id)
+                records[record_id] = told
         if records:
-            await hooking.write(scope, records)
+            await hooking.write(scope, list(records.values()))
+        there = {record_id for record_id in records if scope.index.get(record_id) is not None}
+        taken.note((i for i in records if held[i] is None), there, taken.added)
+        taken.note((i for i in records if held[i] is not None), there, taken.updated)
 
     async def _memo(self) -> None:
         scope = self._scope

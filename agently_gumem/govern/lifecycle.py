@@ -1,6 +1,5 @@
 """Govern a Summary: how much it counts, whether it is shown, whether it holds."""
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
@@ -103,8 +102,6 @@ def _checked(summary: Summary, name: str, value: Any) -> Any:
     Raises:
         ConfigError: The field can't hold it.
     """
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ConfigError(f"update_summary: {name}={value!r} is no finite number")
     listed = isinstance(value, list | tuple | set | frozenset)
     given = list(cast("Iterable[Any]", value)) if name == "labels" and listed else value
     try:

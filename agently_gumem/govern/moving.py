@@ -108,7 +108,10 @@ class Moving(UserPart):
             found, data = await thread(_read, source, format)
             if found == foreign.GUMEM:
                 plan = await thread(check, data, self.user_id, self.space, as_user=as_user)
-                report = await Importer(scope, data, plan).run()
+                whose = checked_name(plan.header.user_id, "user_id of the export")
+                place = checked_name(plan.header.space, "space of the export")
+                async with self._engine.use(whose, place) as origin:
+                    report = await Importer(scope, data, plan, origin).run()
             elif found == foreign.SESSION:
                 report = await _session(scope, data, session_id)
             else:

@@ -161,7 +161,7 @@ def forgotten(tombs: Mapping[str, Mapping[str, Any]]) -> list[Forgotten]:
     """List what was forgotten and when, the oldest first; none of it says what it was (pure)."""
     told = [
         Forgotten(
-            layer=str(tomb.get("layer") or "record"),
+            layer=f"{'part of a ' if tomb.get('cut') else ''}{tomb.get('layer') or 'record'}",
             at=moment_of(tomb.get("at")),
             by=_said_by(tomb.get("by")),
             reason=str(tomb.get("reason") or ""),

@@ -1,7 +1,7 @@
 """What a reader is shown: records with access labels only where one of the labels is named."""
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 from agently_gumem.errors import ConfigError
@@ -34,6 +34,8 @@ class View:
 
     index: UserIndex
     access: frozenset[str] = frozenset()
+    older: Mapping[str, Message] = field(default_factory=dict[str, Message])
+    """Messages that the index of a large user leaves out."""
 
     def shows(self, record: Stored) -> bool:
         """Tell whether the reader is shown a record; a Summary only with all that it tells."""
@@ -51,7 +53,7 @@ class View:
 
     def get(self, record_id: str) -> Stored | None:
         """Return a record that the reader is shown, or None."""
-        record = self.index.get(record_id)
+        record = self.index.get(record_id) or self.older.get(record_id)
         return record if record is not None and self.shows(record) else None
 
     def only(self, records: Iterable[S]) -> list[S]:
@@ -60,7 +62,7 @@ class View:
 
     def messages(self, ids: Collection[str]) -> list[Message]:
         """Return the messages of these ids that the reader is shown, in their order."""
-        held = (self.index.messages.get(message_id) for message_id in ids)
+        held = (self.index.messages.get(i) or self.older.get(i) for i in ids)
         found = [m for m in held if m is not None and self.shows(m)]
         return sorted(found, key=lambda m: m.sequence)
 

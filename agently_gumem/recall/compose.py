@@ -137,9 +137,14 @@ def _tellers(
         for told_id in _rests_on(record):
             if told_id in records and _tells(record, records[told_id]):
                 tellers.setdefault(told_id, set()).add(hit.id)
-        if past and isinstance(record, Fact) and record.superseded_by in records:
+        if past and isinstance(record, Fact) and _ends(records.get(record.superseded_by)):
             tellers.setdefault(record.superseded_by, set()).add(hit.id)
     return tellers
+
+
+def _ends(record: Summary | Fact | Message | None) -> bool:
+    """Tell whether a record is the end of a chain: one between tells its own successor."""
+    return isinstance(record, Fact) and record.validity == "active"
 
 
 def _tellers_first(hits: Sequence[Hit], tellers: Mapping[str, set[str]]) -> list[Hit]:
@@ -149,7 +154,9 @@ def _tellers_first(hits: Sequence[Hit], tellers: Mapping[str, set[str]]) -> list
         for hit in (hit for hit in hits if hit.layer == layer):
             for teller in tellers.get(hit.id, ()):
                 places[teller] = min(places[teller], places[hit.id])
-    return sorted(hits, key=lambda hit: (places[hit.id], LAYERS.index(hit.layer)))
+    return sorted(
+        hits, key=lambda hit: (places[hit.id], LAYERS.index(hit.layer), hit.id in tellers)
+    )
 
 
 def _rests_on(record: Summary | Fact | Message) -> Sequence[str]:

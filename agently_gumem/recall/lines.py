@@ -63,19 +63,23 @@ class Writer:
     def _until(self, start: datetime | None, end: datetime | None) -> str:
         if end is None:
             return "此前：" if self._chinese else "earlier: "
-        if start is None or _day(start) == _day(end):
+        if start is None:
             return f"至 {_day(end)}：" if self._chinese else f"until {_day(end)}: "
-        to = "至" if self._chinese else "to"
-        return f"{_day(start)} {to} {_day(end)}{'：' if self._chinese else ': '}"
+        return self._from_to(start, end)
 
     def _since(self, start: datetime | None, fact: Fact) -> str:
         if start is None:
             return "后来：" if self._chinese else "later: "
-        ended = fact.valid_to if fact.validity == "deprecated" else None
-        if ended is not None and _day(ended) != _day(start):
-            to = "至" if self._chinese else "to"
-            return f"{_day(start)} {to} {_day(ended)}{'：' if self._chinese else ': '}"
+        if fact.validity == "deprecated" and fact.valid_to is not None:
+            return self._from_to(start, fact.valid_to)
         return f"{_day(start)} 起：" if self._chinese else f"since {_day(start)}: "
+
+    def _from_to(self, start: datetime, end: datetime) -> str:
+        """Write two days, or two times where both are of one day."""
+        first, last = _day(start), _day(end)
+        if first == last:
+            first, last = f"{first} {start:%H:%M}", f"{last} {end:%H:%M}"
+        return f"{first} 至 {last}：" if self._chinese else f"{first} to {last}: "
 
     def _turn(self, message: Message) -> str:
         role = _ROLES.get(message.role, message.role) if self._chinese else message.role

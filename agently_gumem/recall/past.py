@@ -64,6 +64,7 @@ _TERM = (
     r"|交付|上线|发布|发版|生日|国庆节?|春节|圣诞节?|元旦|中秋节?|假期|婚礼|演讲|汇报|运动|跑步|洗澡|刷牙|喝酒|开车|离开|走|去|来)"
 )
 _CHANGED = re.compile("[换改搬变升调转]|跳槽|离职|辞职|结婚|毕业|分手|戒")
+_NEAR = 40  # characters before a word that tell its use
 _STANDARD = re.compile("(?:之前|以前)")
 _BEFORE_TERM = re.compile(rf"{_TERM}(?:的)?$")
 _CHINESE = re.compile(
@@ -92,7 +93,7 @@ def asks_past(text: str, days: Iterable[Span], now: datetime) -> bool:
 
 
 def _in_english(text: str) -> bool:
-    if any(not _BEING.search(text[: m.start()]) for m in _USED_TO.finditer(text)):
+    if any(not _BEING.search(_left_of(text, m.start())) for m in _USED_TO.finditer(text)):
         return True
     tensed = _TENSED.search(text) is not None
     if not tensed and _NO_CHANGE.search(text):
@@ -108,10 +109,14 @@ def _in_chinese(text: str) -> bool:
 
 def _is_past(text: str, place: int) -> bool:
     """Tell 以前 and 之前 that mean the past from those that set a term: 吃饭之前, 周五之前."""
-    clause = re.split("[，。！？、；,.!?;]", text[:place])[-1]
+    clause = re.split("[，。！？、；,.!?;]", _left_of(text, place))[-1]
     if re.search(r"(?:19|20)\d\d年?$", clause):
         return not text[place + 2 :].startswith("要")
     return not _BEFORE_TERM.search(clause) or _CHANGED.search(clause) is not None
+
+
+def _left_of(text: str, place: int) -> str:
+    return text[max(0, place - _NEAR) : place]
 
 
 def _of_days_gone(days: Iterable[Span], now: datetime) -> bool:

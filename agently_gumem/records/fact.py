@@ -95,11 +95,11 @@ class Summary(Record):
     time: EventTime = EventTime()
     labels: list[str] = Field(default_factory=list)
     entities: list[str] = Field(default_factory=list)
-    decay_factor: float = Field(default=0.0, ge=0.0)
+    decay_factor: float = Field(default=0.0, ge=0.0, allow_inf_nan=False)
     """How much of its weight in ranking is lost a day; 0 keeps all."""
     validity: Literal["active", "invalid", "deprecated"] = "active"
     memory_status: MemoryStatus = "active"
-    retrieval_boost: float = Field(default=1.0, ge=0.0)
+    retrieval_boost: float = Field(default=1.0, ge=0.0, allow_inf_nan=False)
     evidence: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])
     """What it rests on beside its Facts: messages, behaviour, anchors."""
     anchors: dict[str, str] = Field(default_factory=dict)

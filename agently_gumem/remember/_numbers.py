@@ -273,7 +273,9 @@ def _valid(module: str, number: str) -> bool:
 @lru_cache(maxsize=64)
 def _check(module: str) -> Check:
     """Load a check of python-stdnum at its first use."""
-    check: Check = import_module(f"stdnum.{module}").is_valid
+    import stdnum
+
+    check: Check = import_module(f"{stdnum.__name__}.{module}").is_valid
     return partial(_checked, check)
 
 

@@ -144,12 +144,12 @@ def _verb(event_type: str, text: str) -> tuple[str, str]:
     """Find the verb in the event type, or at the head of its text; give what follows it."""
     lower = text.lower()
     leading = _LEADING.match(lower) if len(lower) == len(text) else None
-    rest = text[leading.end() :] if leading else text
+    rest = "" if lower in _BY_WORD else text[leading.end() :] if leading else text
     parts = re.split(r"[^a-z\u4e00-\u9fff]+", fold(event_type))
     for word in (fold(event_type), *parts):
         if word in _BY_WORD:
             same = leading is not None and _BY_WORD[leading.group(1)] is _BY_WORD[word]
-            return _BY_WORD[word].name, rest if same else text
+            return _BY_WORD[word].name, rest if same or not rest else text
     if leading is not None:
         return _BY_WORD[leading.group(1)].name, rest
     return fold(event_type), text
@@ -218,7 +218,7 @@ def habits(messages: Iterable[Message], least: int, within: Iterable[Message]) -
         events = tuple({m.id: m for _, m in group}.values())
         count = len(distinct(events))
         if count >= least:
-            found.append(Habit(group[-1][0], events, count))
+            found.append(Habit(group[0][0], events, count))
     return found
 
 

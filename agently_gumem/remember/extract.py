@@ -17,7 +17,7 @@ from agently_gumem.recall.nominate import nearest_topics, nominate
 from agently_gumem.records import Certainty, Change, Fact, Kind, Message, TimeRange, now
 from agently_gumem.remember import hooking
 from agently_gumem.remember.behave import claim, is_action
-from agently_gumem.remember.ground import ground_fact
+from agently_gumem.remember.ground import ground_fact, spoken
 from agently_gumem.remember.reconcile import Proposal
 from agently_gumem.remember.select import PLACEHOLDERS
 from agently_gumem.remember.timing import ground_time, told_time
@@ -216,6 +216,11 @@ class _Judge:
         near = sorted(sources, key=lambda m: -float(vector @ self.vectors[m.id]))[:MOST_SOURCES]
         return sorted(near, key=lambda m: m.sequence)
 
+    def _similarity(self, sources: Sequence[Message], vector: NDArray[np.float32]) -> float:
+        """Say how near a draft is to what people said: an assistant's claim lends no support."""
+        said = spoken(sources, self.following)
+        return max((float(vector @ self.vectors[m.id]) for m in said), default=0.0)
+
     def _refusal(
         self, draft: FactDraft, sources: Sequence[Message], vector: NDArray[np.float32]
     ) -> str:
@@ -232,7 +237,7 @@ class _Judge:
             sources,
             speakers={m.speaker for m in self.refs.values() if m.speaker},
             entities=draft.entities,
-            similarity=max(float(vector @ self.vectors[m.id]) for m in sources),
+            similarity=self._similarity(sources, vector),
             following=self.following,
         )
         return "" if verdict.ok else verdict.reason

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from agently_gumem import dates, numerals
 from agently_gumem.records import Message
+from agently_gumem.remember.same.lexicon import known_names
 from agently_gumem.remember.specifics import Evidence, missing, terms, without_dates
 from agently_gumem.remember.stance import misread
-from agently_gumem.text import fold, words
+from agently_gumem.text import fold, is_chinese, words
 
 SUPPORT_SHARE = 0.2
 # One in a thousand pairs of unrelated facts, none above 0.59; for Facts in another language.
@@ -74,6 +75,8 @@ def ground_fact(
     known = {*speakers, *(m.speaker for m in said if m.speaker)}
     evidence = Evidence(tuple((text_of(m), m.timestamp) for m in said), tuple(sorted(known)))
     reason = missing(content, evidence, entities)
+    if not reason and _lacks_known_name(content, evidence):
+        reason = "name"
     if not reason and not _supported(content, evidence, similarity):
         reason = "support"
     if not reason and all(_is_told(m) for m in said):
@@ -88,6 +91,17 @@ def holds(text: str, evidence: Sequence[str]) -> Verdict:
     """
     reason = missing(text, Evidence(tuple((line, None) for line in evidence)))
     return Verdict(ok=not reason, reason=reason)
+
+
+def _lacks_known_name(content: str, evidence: Evidence) -> bool:
+    """Tell whether a Chinese text names a place, a people or a brand that its evidence lacks.
+
+    Where there are no capitals, the names that are known in both languages are compared.
+    """
+    if not is_chinese(content):
+        return False
+    held = known_names("\n".join([*(text for text, _ in evidence.texts), *evidence.names]))
+    return not known_names(content) <= held
 
 
 def spoken(sources: Sequence[Message], following: Mapping[str, str] | None) -> list[Message]:

@@ -43,7 +43,7 @@ async def journal(
     async with scope.journal_lock:
         await scope.ready()
         history = [said(m) for m in list(full_context)]
-        head = history[:-1] if history and history[-1].role == "user" else history
+        head = history[:-1] if _is_asked(history, mirror) else history
         gone = left_out(head)
         blank = {i for i, m in enumerate(head) if _is_no_turn(m)}
         stored, form = await all_stored(scope, session_id, mirror, head), form_of(scope)
@@ -78,6 +78,18 @@ async def journal(
         return list(new.values())
 
 
+def _is_asked(history: Sequence[Said], mirror: Mirror) -> bool:
+    """Tell whether the last message is a question that waits for its answer.
+
+    One that is stored does not: its answer was forgotten.
+    """
+    last = len(history) - 1
+    if last < 0 or history[last].role != "user":
+        return False
+    seen = mirror.seen or []
+    return list(history) != list(seen[: last + 1]) or mirror.ids[last] is None
+
+
 async def hooked(scope: Scope, made: Mapping[K, Message]) -> dict[K, Message]:
     """Ask hooks about new messages; what one changed is kept as its new text asks for."""
     kept = dict(await hooking.messages(scope, made))
@@ -85,7 +97,7 @@ async def hooked(scope: Scope, made: Mapping[K, Message]) -> dict[K, Message]:
         if message is not made[key]:
             selection = await scope.services.worker.thread(scope.services.select, message.content)
             kept[key] = message.model_copy(update=kept_under(selection, message))
-    scope.dropped["hook"] += len(made) - len(kept)
+    scope.dropped.update(["hook"] * (len(made) - len(kept)))
     return kept
 
 

@@ -39,6 +39,8 @@ _BREAK = re.compile(
     re.IGNORECASE,
 )
 _BEFORE = 64
+# Words looked at in one sentence: nobody says more, and a crafted text shall cost little.
+_MOST_TRIED = 64
 
 
 class Statement(NamedTuple):
@@ -73,14 +75,16 @@ def _sentence(text: str, start: int, end: int, terms: list[Term]) -> Iterator[St
     edges = [0, *(end for _, end in breaks)], [*(start for start, _ in breaks), len(sentence)]
     clauses: dict[tuple[int, int], set[str]] = {}
     said: set[str] = set()
+    tried = 0
     for term in terms:
         place = _Place(sentence, term.start - start, term.end - start, term.category, person, task)
         clause = _clause(sentence, *edges, (place.start, place.end))
         if term.category in clauses.get(clause, ()):
             continue
+        tried += 1
         follows = term.category in said and term.strength in ("noun", "identity", "choice")
         follows = follows and not THING.match(sentence, place.end)
-        if follows or _is_said(place, term.strength):
+        if follows or (tried <= _MOST_TRIED and _is_said(place, term.strength)):
             said.add(term.category)
             clauses.setdefault(clause, set()).add(term.category)
     for (first, last), categories in clauses.items():

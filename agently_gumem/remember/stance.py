@@ -183,14 +183,20 @@ def _head(text: str) -> str:
 
 
 def _denied(fact: str, texts: Sequence[str]) -> bool:
-    """Tell whether the clauses that say what a Fact says deny it, or affirm what it denies."""
-    if say.COMPARES.search(fact):
-        return False
+    """Tell whether the clauses that say what a Fact says deny it, or affirm what it denies.
+
+    Clause by clause: "wants a shoe, not too hard" affirms one thing and denies another.
+    """
     clauses = _clauses(texts)
-    best = _best(fact, clauses)
-    if best:
-        return all(_opposite(fact, clause.text) for clause in best)
-    return _across(fact, clauses)
+    parts = [clause.text for clause in _clauses([fact])]
+    bests = [_best(part, clauses) for part in parts]
+    if not any(bests):
+        return not say.COMPARES.search(fact) and _across(fact, clauses)
+    return any(
+        not say.COMPARES.search(part) and all(_opposite(part, clause.text) for clause in best)
+        for part, best in zip(parts, bests, strict=True)
+        if best
+    )
 
 
 def _across(fact: str, clauses: Sequence[_Clause]) -> bool:

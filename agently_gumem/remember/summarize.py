@@ -145,7 +145,7 @@ async def _hooked(
     kept = await hooking.summaries(scope, asked)
     if kept is asked:
         return list(made), list(records)
-    scope.dropped["hook"] += len(asked) - len(kept)
+    scope.dropped.update(["hook"] * (len(asked) - len(kept)))
     unchanged = {fold(s.topic) for s in made if s.id not in kept}
     before = [
         r

@@ -4,7 +4,7 @@ Each function returns why a record is refused, or the record as it may be stored
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeAlias
@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from agently_gumem.records import Fact, MemoState, Message, Summary, Topic, noted, now
 from agently_gumem.remember import hooking
 from agently_gumem.remember.align import Said
-from agently_gumem.remember.form import skip_id
+from agently_gumem.remember.form import said_id, skip_id
 from agently_gumem.remember.journal import (
     IMPORTED_MEMO,
     check,
@@ -41,6 +41,14 @@ class Taken:
     before: dict[str, Said] = field(default_factory=dict[str, Said])
     """Session -> the message before, as far as they were read."""
 
+    def note(self, written: Iterable[str], held: Container[str], among: list[str]) -> None:
+        """Count what was written; what is not held after it is kept out by a mark."""
+        for record_id in written:
+            if record_id in held:
+                among.append(record_id)
+            else:
+                self.refused[record_id] = FORGOTTEN
+
 
 async def take_messages(scope: Scope, messages: Sequence[Message], taken: Taken) -> None:
     """Store messages of an export in one write; those that are there stay as they are.
@@ -60,7 +68,7 @@ async def take_messages(scope: Scope, messages: Sequence[Message], taken: Taken)
         taken.refused.update(dict.fromkeys(made.keys() - kept.keys(), HOOK))
         if kept:
             await hooking.write(scope, list(kept.values()))
-        taken.added += kept
+        taken.note(kept, scope.index.messages, taken.added)
         taken.known += [m.id for m in messages if m.id in known]
 
 
@@ -89,7 +97,7 @@ def _selected_message(scope: Scope, message: Message, before: Said | None) -> Me
     selection = scope.services.select(message.content)
     if selection.drop:
         return SELECTION
-    if skip_id(scope, before, Said(message.role, selection.text)) in scope.passed_over:
+    if passed_over(scope, before, Said(message.role, selection.text)):
         return FORGOTTEN
     return message.model_copy(
         update={
@@ -196,6 +204,24 @@ def take_memo(scope: Scope, memo: MemoState) -> MemoState:
             "schema_digest": memo.schema_digest if whole else "",
         }
     )
+
+
+def buried(origin: Scope, record: Fact | Summary | Topic | Message) -> bool:
+    """Tell whether whom an export was taken from has forgotten a record, or part of its text."""
+    if origin.refuses(record.id):
+        return True
+    if not isinstance(record, Message):
+        return False
+    cut = origin.cut_tomb(record.id)
+    said = Said(record.role, record.content)
+    return passed_over(origin, None, said) or (
+        cut is not None and said_id(origin, said) in cut["was"]
+    )
+
+
+def passed_over(scope: Scope, before: Said | None, said: Said) -> bool:
+    """Tell whether a message is known as one that must not be taken up."""
+    return bool(scope.passed_over) and skip_id(scope, before, said) in scope.passed_over
 
 
 def newer(record: Any, held: Any) -> bool:

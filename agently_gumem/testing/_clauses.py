@@ -87,9 +87,9 @@ class _Reader:
         for place, piece in enumerate(pieces):
             clause = self._bare(piece)
             if place + 1 < len(pieces) and self._opens(clause):
-                before.append(clause)
+                before.append(clause[0].lower() + clause[1:])
                 continue
-            if not clause or _TAKEN_OUT.search(clause) or place in asking or (self.brief.questions and self._asks(clause)):
+            if place in asking or self._skipped(clause):
                 continue
             kind = self._kind(clause, bool(found)) or self._bid(clause, before)
             if kind:
@@ -103,6 +103,11 @@ class _Reader:
                 last = found[-1]
                 found[-1] = Clause(last.text + joint + clause, last.kind, last.follows)
         yield from found
+
+    def _skipped(self, clause: str) -> bool:
+        """Tell a part that says nothing, or asks, or of which something was taken out."""
+        asks = self.brief.questions and self._asks(clause)
+        return not clause or asks or _TAKEN_OUT.search(clause) is not None
 
     def _opens(self, clause: str) -> bool:
         """Tell a part that only says of what, or when, the next one speaks."""

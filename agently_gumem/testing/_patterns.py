@@ -82,7 +82,8 @@ SMALL_TALK = _any(
     |can not (believe|tell|remember|wait|see|find|open|hear)
     |meant\b|am saying\b|(can|could) (now |finally |already )?(read|see|hear|open|log)
     |(get|got|have) (an? |the )?(error|warning|message|blank)|(love|like|hate|enjoy) (it|that|this
-    |these|those|your|the idea)\b|(deleted|removed|closed|opened|rebooted|reinstalled|pasted|copied)
+    |these|those|the idea)(?=$|,|\s(a lot|so much|too|one|idea|already))
+    |(deleted|removed|closed|opened|rebooted|reinstalled|pasted|copied)
     |(have |just |already |also |only |really )*(keep (forgetting|asking|getting|seeing)|tried|try
     |talked|clicked|restarted|typed|checked|looked|read|saw|found|heard|thought|mentioned|noticed
     |pressed|asked|guessed|figured|changed (jobs|it|my mind)|will (see|check|try|think|look|let you

@@ -15,6 +15,8 @@ class Scrubbed:
 
     gone: frozenset[int] = frozenset()
     texts: Mapping[int, str] = field(default_factory=dict[int, str])
+    ids: Sequence[str | None] = ()
+    """The stored ids of what is known, from the beginning on."""
 
     def __bool__(self) -> bool:
         return bool(self.gone or self.texts)
@@ -50,7 +52,7 @@ def _found(
             held = scope.index.messages.get(known)
             if held is not None and held.content != message.text:
                 texts[place] = held.content
-    return Scrubbed(frozenset(gone), texts)
+    return Scrubbed(frozenset(gone), texts, ids)
 
 
 def _came_again(scope: Scope, mirror: Mirror, history: Sequence[Said], place: int) -> bool:
@@ -70,15 +72,9 @@ def all_but_live(mirror: Mirror, history: Sequence[Said]) -> Scrubbed:
 
 def settle(mirror: Mirror, history: Sequence[Said], found: Scrubbed) -> None:
     """Bring what was handled of a history up to the history without what was forgotten."""
-    seen = mirror.seen
-    if seen is not None and list(history[: len(seen)]) != seen:
-        mirror.seen, mirror.ids = None, []  # it was restored: it is aligned anew
-    elif seen is not None:
-        places = [i for i in range(len(seen)) if i not in found.gone]
-        mirror.seen = [
-            Said(seen[i].role, found.texts[i]) if i in found.texts else seen[i] for i in places
-        ]
-        mirror.ids = [mirror.ids[i] for i in places if i < len(mirror.ids)]
+    kept = [i for i in range(len(found.ids)) if i not in found.gone]
+    told = [Said(history[i].role, found.texts.get(i, history[i].text)) for i in kept]
+    mirror.seen, mirror.ids = told, [found.ids[i] for i in kept]
     mirror.live = {_moved(i, found.gone): t for i, t in mirror.live.items() if i not in found.gone}
     mirror.asked = {
         _moved(i, found.gone): q for i, q in mirror.asked.items() if i not in found.gone
