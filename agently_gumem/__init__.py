@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         Action,
         ContextItem,
         Fact,
+        ForgetReport,
         Memo,
         MemoryContext,
         Message,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
         Summary,
         Topic,
     )
+    from agently_gumem.records.account import HistoryEntry, ImportReport, UserReport
     from agently_gumem.remember.job import DigestReport
     from agently_gumem.session import MemorySession
     from agently_gumem.text import estimate_tokens
@@ -60,12 +62,15 @@ __all__ = [
     "EmbedderMismatch",
     "EveryNTurns",
     "Fact",
+    "ForgetReport",
     "GUMem",
     "GUMemError",
+    "HistoryEntry",
     "HookError",
     "HookEvent",
     "Hooks",
     "Idle",
+    "ImportReport",
     "Limits",
     "Manual",
     "Memo",
@@ -87,6 +92,7 @@ __all__ = [
     "Trigger",
     "TriggerState",
     "UserMemory",
+    "UserReport",
     "WindowExceeds",
     "__version__",
     "estimate_tokens",
@@ -105,7 +111,10 @@ _HOMES = {
     "gumem": "GUMem",
     "hooks": "DROP HookEvent Hooks verify_signature",
     "privacy": "PrivacyPolicy Retention Treatment",
-    "records": "Action ContextItem Fact Memo MemoryContext Message StableFact Summary Topic",
+    "records": (
+        "Action ContextItem Fact ForgetReport Memo MemoryContext Message StableFact Summary Topic"
+    ),
+    "records.account": "HistoryEntry ImportReport UserReport",
     "remember.job": "DigestReport",
     "session": "MemorySession",
     "text": "estimate_tokens",

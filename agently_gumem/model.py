@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar, cast
+from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import BaseModel
 
@@ -36,6 +37,8 @@ class Use:
     tokens_out: int
     seconds: float
     ok: bool
+    where: str = ""
+    """Address and name of the model that was asked; empty where that is not known."""
 
 
 @dataclass
@@ -127,7 +130,9 @@ class Model:
 
     async def _request(self, prompt: Prompt, text: str, user_id: str, agent: Any | None) -> Any:
         began = time.monotonic()
-        task = asyncio.wrap_future(_beside(functools.partial(self._send, prompt, text, agent)))
+        where: list[str] = []
+        send = functools.partial(self._send, prompt, text, agent, where)
+        task = asyncio.wrap_future(_beside(send))
         task.add_done_callback(_retrieve)
         # `wait_for` does not end a request on Agently 4.0.x, which swallows the cancellation: the
         # task is left behind instead, beside the timeouts of its HTTP client.
@@ -142,12 +147,15 @@ class Model:
             failure = _reason(error)
         else:
             data, meta = task.result()
-        self._note(prompt, text, user_id, began, data, meta, ok=not failure)
+        asked = where[0] if where else ""
+        self._note(prompt, text, user_id, began, data, meta, ok=not failure, where=asked)
         if failure:
             raise ModelError(f"the model did not answer for {prompt.stage}: {failure}")
         return data
 
-    async def _send(self, prompt: Prompt, text: str, agent: Any | None) -> tuple[Any, Any]:
+    async def _send(
+        self, prompt: Prompt, text: str, agent: Any | None, where: list[str]
+    ) -> tuple[Any, Any]:
         from agently import Agently  # the host is loaded when it is used
 
         request: Any = Agently.create_request() if agent is None else agent.create_temp_request()
@@ -164,6 +172,7 @@ class Model:
         request.set_settings("OpenAICompatible", ours)
         for name, value in self.settings.items():
             request.set_settings(name, value)
+        where.append(_where(request.settings))
         request.input(text).output(dict(prompt.output))
         response = request.get_response()
         result = getattr(response, "result", response)
@@ -186,6 +195,7 @@ class Model:
         meta: Any,
         *,
         ok: bool,
+        where: str,
     ) -> None:
         told = _mapping(_mapping(meta).get("usage"))
         tokens_in = told.get("prompt_tokens") or self.count_tokens(text)
@@ -199,8 +209,18 @@ class Model:
                 int(tokens_out),
                 time.monotonic() - began,
                 ok,
+                where,
             )
         )
+
+
+def _where(settings: Any) -> str:
+    """Name the model that a request goes to, without what may stand for a password in it."""
+    name = "plugins.ModelRequester.OpenAICompatible"
+    address = str(settings.get(f"{name}.base_url") or "")
+    parts = urlsplit(address)
+    shown = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    return " ".join(filter(None, (shown, str(settings.get(f"{name}.model") or ""))))
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -65,6 +65,11 @@ class Selected(Protocol):
         ...
 
     @property
+    def special(self) -> Mapping[str, int]:
+        """Category of special content -> how many statements of it were found."""
+        ...
+
+    @property
     def lifetime(self) -> timedelta | None:
         """How long what was kept may be kept; None: as long as the rest."""
         ...

@@ -365,11 +365,11 @@ class Store:
         """List the shards, without what an interrupted deletion left in them.
 
         Those that nobody is in yet are made: a new index is written with what the memory of the
-        process held, and from here on that could be what is erased. Of very many, only those in
-        use are listed.
+        process held, and from here on that could be what is erased. Not so on a server, whose
+        files are out of reach, nor where there are very many.
         """
         shards = range(self.shards)
-        if self.shards > _FEW_SHARDS:
+        if self.kind == "server" or self.shards > _FEW_SHARDS:
             names = {str(c.name) for c in self._client.list_collections()}
             shards = [n for n in shards if f"{self._namespace}-{n:03d}" in names]
         for collection in map(self.collection, shards):

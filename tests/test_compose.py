@@ -14,6 +14,7 @@ from agently_gumem.config import RecallConfig
 from agently_gumem.prompts import Prompts
 from agently_gumem.recall.compose import bound_memo, compose, neutralise, render_memo
 from agently_gumem.recall.index import UserIndex
+from agently_gumem.recall.outdated import without
 from agently_gumem.recall.rank import Hit
 from agently_gumem.records import EventTime, Fact, Message, Summary, TimeRange
 from agently_gumem.text import estimate_tokens
@@ -59,7 +60,7 @@ def summary(name, content, *facts, **fields):
     )
 
 
-def written(*records, memo="", count=estimate_tokens, stored=(), recent=(), **config):
+def written(*records, memo="", count=estimate_tokens, stored=(), recent=(), past=False, **config):
     """Compose records as the hits of a question, the first the best."""
     index = UserIndex(8)
     index.put([*records, *stored], [None] * (len(records) + len(stored)))
@@ -77,6 +78,7 @@ def written(*records, memo="", count=estimate_tokens, stored=(), recent=(), **co
         prompts=PROMPTS,
         now=JULY,
         recent=recent,
+        past=past,
     )
 
 
@@ -577,3 +579,117 @@ def test_what_the_memo_says_is_no_abstention():
     assert not written(known, memo="answer in Chinese").abstained
     assert not written(known, max_tokens=0).abstained
     assert written(memo=MEMO).abstained
+
+
+def changed(**fields):
+    """Give a Fact that no longer holds and the one that took its place."""
+    old = fact("old", "User wears size 42", validity="deprecated", superseded_by="new", **fields)
+    return old, fact("new", "User wears size 43", valid_from=JULY)
+
+
+@pytest.mark.parametrize(
+    ("fields", "line"),
+    [
+        (
+            {"valid_from": MAY},
+            "2026-05-01 to 2026-07-01: User wears size 42; since 2026-07-01: User wears size 43",
+        ),
+        ({}, "until 2026-07-01: User wears size 42; since 2026-07-01: User wears size 43"),
+        (
+            {"valid_from": JULY - timedelta(hours=2)},
+            "2026-07-01 10:00 to 2026-07-01 12:00: User wears size 42; since 2026-07-01: "
+            "User wears size 43",
+        ),
+    ],
+)
+def test_what_no_longer_holds_is_told_with_what_took_its_place(fields, line):
+    """Both with their times, in one line; the new one is not said again."""
+    old, new = changed(**fields)
+    for records in ((old, new), (new, old)):
+        context = written(*records, past=True)
+        assert [item.text for item in context.items] == [line]
+    assert [item.text for item in written(old, stored=[new], as_of=JULY).items] == [line]
+
+
+def test_without_times_the_order_is_told():
+    """No date is made up."""
+    old, new = changed()
+    new = new.model_copy(update={"valid_from": None})
+    (item,) = written(old, stored=[new], past=True).items
+    assert item.text == "earlier: User wears size 42; later: User wears size 43"
+    alone = old.model_copy(update={"superseded_by": "", "valid_to": JULY, "valid_from": MAY})
+    assert written(alone, past=True).items[0].text == "2026-05-01 to 2026-07-01: User wears size 42"
+
+
+def test_a_chain_is_told_link_by_link():
+    """A value that came back and was given up again has two lines; the last link has its end."""
+    moments = [MAY + timedelta(days=n) for n in range(4)]
+    texts = ["用户喜欢咖啡", "用户讨厌咖啡", "用户喜欢咖啡", "用户讨厌咖啡"]
+    chain = [
+        fact(f"f{n}", text, valid_from=at, validity="deprecated", superseded_by=f"f{n + 1}")
+        for n, (text, at) in enumerate(zip(texts, moments, strict=True))
+    ]
+    ended = [
+        f.model_copy(update={"valid_to": at + timedelta(days=1)})
+        for f, at in zip(chain, moments, strict=True)
+    ]
+    last = ended[3].model_copy(update={"validity": "active", "superseded_by": "", "valid_to": None})
+    context = written(*ended[:3], last, past=True)
+    assert [item.text for item in context.items] == [
+        "2026-05-01 至 2026-05-02：用户喜欢咖啡；2026-05-02 至 2026-05-03：用户讨厌咖啡",
+        "2026-05-02 至 2026-05-03：用户讨厌咖啡；2026-05-03 至 2026-05-04：用户喜欢咖啡",
+        "2026-05-03 至 2026-05-04：用户喜欢咖啡；2026-05-04 起：用户讨厌咖啡",
+    ]
+
+
+def test_a_change_is_told_without_the_old_value_unless_the_past_is_asked_for():
+    """A Fact and a Summary that name what was before; a journey that both name is no change."""
+    old = fact("old", "User lives in Leeds", validity="deprecated", superseded_by="new")
+    new = fact("new", "User moved from Leeds to Bristol", "m1")
+    told = summary("s", "User moved from Leeds to Bristol and likes it", "new")
+    assert written(new, stored=[old]).items[0].text == "User moved to Bristol"
+    assert written(told, stored=[old, new]).items[0].text == "User moved to Bristol and likes it"
+    assert "Leeds" in written(new, stored=[old], past=True).formatted_context
+
+
+@pytest.mark.parametrize(
+    ("text", "olds", "told"),
+    [
+        ("User wears 43, not 42", ["User wears 42"], "User wears 43"),
+        ("User's budget is not 800 but 1200", ["User's budget is 800"], "User's budget is 1200"),
+        ("User has a Nokia instead of an iPhone", ["User has an iPhone"], "User has a Nokia"),
+        ("用户不住上海了，搬到了杭州", ["用户住在上海"], "用户搬到了杭州"),
+        ("用户的鞋码是43，不是42", ["用户穿42码的鞋"], "用户的鞋码是43"),
+        ("用户不是住在北京，而是住在天津", ["用户住在北京"], "用户是住在天津"),
+        # What is said anew and holds: nothing is cut.
+        ("User no longer eats meat", ["User eats meat"], "User no longer eats meat"),
+        ("User works from 10 to 6", ["User works from 9 to 5"], "User works from 10 to 6"),
+        ("User flies from Rome to Oslo", ["User flies from Rome to Bonn"],
+         "User flies from Rome to Oslo"),
+        ("User was born in Rome", ["User was born in Rome", "User was born in Bonn"],
+         "User was born in Rome"),
+        ("用户的会议改到周四", ["用户的会议在周三"], "用户的会议改到周四"),
+    ],
+)  # fmt: skip
+def test_what_names_an_old_value(text, olds, told):
+    """What was before goes where the sentence names it as that, and only there."""
+    assert without(text, olds) == told
+
+
+@given(st.text(max_size=40), st.lists(st.text(max_size=20), min_size=1, max_size=3))
+def test_a_text_that_names_nothing_old_stays_as_it_is(text, olds):
+    """Whatever the texts: twice is once, and nothing is made longer."""
+    once = without(text, olds)
+    assert len(once) <= len(text)
+    assert without(once, olds) == once
+
+
+def test_a_line_names_the_object_that_it_is_about():
+    """Where the text does not: a model that is asked for the order has to know it."""
+    order = {"order": "A-100"}
+    said = turn(1, "The parcel left", anchors=order)
+    shown = written(said, fact("f1", "User waits for A-100", anchors=order))
+    assert [item.text for item in shown.items] == [
+        "2026-05-01 user: The parcel left (order: A-100)",
+        "User waits for A-100",
+    ]

@@ -420,6 +420,13 @@ def test_a_wrong_argument_is_said(given, said, capsys, monkeypatch):
     assert said in capsys.readouterr().err
 
 
+def test_a_memory_that_is_switched_off_is_not_measured(capsys, monkeypatch):
+    """Zeros would tell nothing: it says why, and runs nothing."""
+    monkeypatch.setenv("GUMEM_OFF", "1")
+    assert main(["--rule", "joke"]) == 2
+    assert "GUMEM_OFF" in capsys.readouterr().err
+
+
 def test_figures_and_table_agree(results):
     """The sums of the JSON are those of the rules, and stand in the table."""
     told = as_json(results)

@@ -55,7 +55,11 @@ def fact(name, content, *sources, **more):
     """Make a Fact of the given name."""
     given = {"session_ids": ["s"], "topic": "t", "created_at": NOW, "updated_at": NOW, **more}
     return Fact(
-        id=name, user_id="u", content=content, source_message_ids=[f"m{i}" for i in sources], **given
+        id=name,
+        user_id="u",
+        content=content,
+        source_message_ids=[f"m{i}" for i in sources],
+        **given,
     )
 
 
@@ -153,7 +157,12 @@ def test_a_fact_that_is_forgotten_takes_what_says_it_along():
             f"{CUT} Toronto for Americas, and avoid Friday meetings.",
         ),
         ("我住在上海，女儿叫林小雨。", "用户的女儿叫林小雨", "用户住在上海", f"我住在上海，{CUT}"),
-        ("我的预算是800元。我喜欢浅色。", "用户的预算是800元", "用户喜欢浅色", f"{CUT}我喜欢浅色。"),
+        (
+            "我的预算是800元。我喜欢浅色。",
+            "用户的预算是800元",
+            "用户喜欢浅色",
+            f"{CUT}我喜欢浅色。",
+        ),
         (
             "I moved from Shanghai to Hangzhou.",
             "User lived in Shanghai",
@@ -238,7 +247,9 @@ def test_a_topic_goes_with_its_last_fact_and_else_loses_the_name():
         fact("f1", "User's dentist is Dr. Alvarez", 1, topic="Alvarez dentist"),
         fact("f2", "User's dentist is in Baker Street", 2, topic="Alvarez dentist"),
         fact("f3", "User likes tea", 3, topic="tea"),
-        Topic(id="t1", user_id="u", name="Alvarez dentist", aliases=["Dr. Alvarez"], updated_at=NOW),
+        Topic(
+            id="t1", user_id="u", name="Alvarez dentist", aliases=["Dr. Alvarez"], updated_at=NOW
+        ),
         Topic(id="t2", user_id="u", name="tea", updated_at=NOW),
     )
     plan = forgotten(held, facts=["f1", "f3"])
@@ -327,14 +338,21 @@ def test_the_assistant_does_not_repeat_it_and_a_person_may():
         ("I have 17 parrots.", "17 parrots eat a lot.", "There are 17 ways to do it."),
         ("My code name is XK-42.", "XK-42 it is.", "42 is a number."),
         ("We call our boat 'Sea Biscuit'.", "Sea Biscuit sails well.", "The sea is calm."),
-        ("I am allergic to peanuts and shellfish.", "Peanuts and shellfish are out.", "Fish is fine."),
+        (
+            "I am allergic to peanuts and shellfish.",
+            "Peanuts and shellfish are out.",
+            "Fish is fine.",
+        ),
         ("Can you recommend a hotel?", "", "I can recommend a hotel nearby."),
     ],
 )
 def test_an_echo_is_known_by_what_only_the_statement_says(said, echoed, harmless):
     """Names, numbers with their company, quotations, or most words; nothing of less."""
     held = [message(1, said), message(2, "Fine.", role="assistant")]
-    held += [message(3, echoed or "Fine.", role="assistant"), message(4, harmless, role="assistant")]
+    held += [
+        message(3, echoed or "Fine.", role="assistant"),
+        message(4, harmless, role="assistant"),
+    ]
     plan = forgotten(records(*held), messages=["m1"])
     assert ("m3" in ids(plan) | plan.cut.keys()) == bool(echoed)
     assert "m4" not in ids(plan) | plan.cut.keys()
@@ -388,7 +406,9 @@ def test_a_text_is_matched_as_whole_words_and_chinese_anywhere(wanted, text, hel
     assert holder(wanted)(text) is held
 
 
-@pytest.mark.parametrize("wanted", ["", "a", "ab", "我", re.compile(""), re.compile("a*"), 7, b"abc"])
+@pytest.mark.parametrize(
+    "wanted", ["", "a", "ab", "我", re.compile(""), re.compile("a*"), 7, b"abc"]
+)
 def test_a_text_that_stands_everywhere_is_refused(wanted):
     """It would forget all that there is."""
     with pytest.raises(ConfigError, match="matching="):
@@ -418,7 +438,7 @@ def test_matching_reaches_every_place():
     )
     plan = forgotten(held, holds=holder("zdenka"))
     assert {"m1", "m2", "m3", "m5", "f1", "s1"} <= ids(plan)
-    stays = [r for r in (*held.messages.values(), *held.facts.values(), *held.topics.values())]
+    stays = [*held.messages.values(), *held.facts.values(), *held.topics.values()]
     stays = [changed(plan).get(r.id, r) for r in stays if r.id not in ids(plan)]
     stays = [plan.cut[r.id][1] if r.id in plan.cut else r for r in stays]
     assert stays
@@ -494,7 +514,14 @@ def test_what_is_only_old_loses_its_text_and_its_facts_stay():
 # --- restored histories
 
 
-ASKED = ["I like oolong tea in the morning.", "Yes.", "好的", "我住在上海静安区。", "Is it late?", "Yes."]
+ASKED = [
+    "I like oolong tea in the morning.",
+    "Yes.",
+    "好的",
+    "我住在上海静安区。",
+    "Is it late?",
+    "Yes.",
+]
 ANSWERED = ["Fine.", "Glad to hear of that one.", "不客气", "Well then."]
 TURN = st.tuples(st.sampled_from(ASKED), st.sampled_from(ANSWERED))
 

@@ -1,4 +1,4 @@
-"""What is forgotten is gone at once, everywhere, and does not come back: the whole way, for real."""
+"""What is forgotten is gone at once, everywhere, and does not come back: the whole way."""
 
 import json
 import subprocess
@@ -14,9 +14,11 @@ import pytest
 from e2e import agent_of, attached, fact_answer, hooked, pairs, seeded
 
 from agently_gumem import ConfigError, EveryNTurns, GUMem, Manual, NotFound
+from agently_gumem.remember.forgetting import run
+from agently_gumem.remember.forgetting.choice import Choice
 from agently_gumem.testing import RuleModel, ScriptedModel
 
-SECRET = "My dentist is Dr. Horakova."
+TOLD = "My dentist is Dr. Horakova."
 NAME = "Horakova"
 STAYS = "My cat is called Pixel."
 
@@ -57,7 +59,12 @@ WAYS = {
     "matching": lambda user: {"matching": NAME.lower()},
     "user": lambda user: {"everything": True},
 }
-CASES = [(way, digested) for way in WAYS for digested in (False, True) if (way, digested) != ("fact", False)]
+CASES = [
+    (way, digested)
+    for way in WAYS
+    for digested in (False, True)
+    if (way, digested) != ("fact", False)
+]
 
 
 @pytest.mark.parametrize(("way", "digested"), CASES)
@@ -68,7 +75,7 @@ def test_it_is_gone_from_an_open_session_and_does_not_come_back(way, digested, t
         with GUMem(tmp_path, model_settings=own) as gumem:
             agent = agent_of(model)
             memory = attached(gumem, agent, "monday", when=Manual())
-            for said in (STAYS, SECRET, "What a day."):
+            for said in (STAYS, TOLD, "What a day."):
                 agent.input(said).start()
             if digested:
                 memory.digest()
@@ -109,7 +116,7 @@ def test_a_digest_that_is_running_is_decided_anew(tmp_path):
         own = {"OpenAICompatible": model.settings}
         with GUMem(tmp_path, model_settings=own) as gumem:
             user = gumem.user("alice")
-            user.add_messages([{"content": SECRET}, {"content": STAYS}], session_id="s")
+            user.add_messages([{"content": TOLD}, {"content": STAYS}], session_id="s")
             model.hold("memory")
             digest = threading.Thread(target=user.digest)
             digest.start()
@@ -130,40 +137,58 @@ def test_a_digest_that_is_running_is_decided_anew(tmp_path):
             assert any(STAYS in r.text for r in asked[1:])
 
 
-def test_a_summary_and_a_memo_under_way_are_decided_anew(tmp_path):
+def summing_up(request):
+    """Keep each message as a Fact, the Facts as a Summary, and all of them in the memo."""
+    known = request.data.get("FACTS") or request.data.get("KNOWN FACTS", [])
+    refs, told = [f["ref"] for f in known], [f["content"] for f in known]
+    if request.memory_stage == "extract":
+        return fact_answer(request)
+    if request.memory_stage == "memo":
+        value = [{"fact": line, "confidence": 1.0} for line in told]
+        return {"memo": [{"key": "stable_facts", "value": value, "facts": refs}]}
+    name = request.data["TOPICS"][0]["topic"]
+    draft = {"topic": name, "content": " ".join(told), "facts": refs, "confidence": 1.0}
+    return {"summaries": [draft], "same_topics": []}
+
+
+@pytest.mark.parametrize("stage", ["summarize", "memo"])
+def test_a_summary_and_a_memo_under_way_are_decided_anew(stage, tmp_path):
     """Each of the requests of a digest may be waiting when something is forgotten."""
-
-    def answer(request):
-        if request.memory_stage == "extract":
-            return fact_answer(request)
-        if request.memory_stage == "memo":
-            return {"memo": []}
-        texts = [f["text"] for t in request.data["TOPICS"] for f in t["facts"]]
-        return {"summaries": [], "same_topics": [], "texts": texts}
-
-    with ScriptedModel(memory=answer) as model:
+    with ScriptedModel(memory=summing_up) as model:
         own = {"OpenAICompatible": model.settings}
         with GUMem(tmp_path, model_settings=own, limits={"summary_after": 2}) as gumem:
             user = gumem.user("alice")
-            user.add_messages([{"content": SECRET}, {"content": STAYS}, {"content": "I run."}])
-            held = threading.Event()
+            user.add_messages([{"content": TOLD}, {"content": STAYS}, {"content": "I run."}])
+            if stage == "memo":
+                user.digest()
+                assert NAME in user.summaries()[0].content
+            seen = len(model.memory_requests)
+            arrived = threading.Event()
 
-            def holding(request):
-                if request.memory_stage == "summarize" and not held.is_set():
-                    held.set()
-                    model.hold("memory")
-                return answer(request)
+            def answer(request):
+                if request.memory_stage == stage and not arrived.is_set():
+                    arrived.set()
+                    assert forgotten.wait(20)
+                return summing_up(request)
 
-            model.memory = holding
-            digest = threading.Thread(target=user.digest)
+            forgotten = threading.Event()
+            model.memory = answer
+            work = user.rebuild_memo if stage == "memo" else user.digest
+            digest = threading.Thread(target=work)
             digest.start()
-            model.wait_for(2, "memory")
+            assert arrived.wait(20)
             user.forget(matching=NAME)
-            model.release("memory")
+            forgotten.set()
             digest.join(20)
             assert not digest.is_alive()
             assert NAME not in everywhere(user)
-            assert user.summaries(validity=None) == []
+            stages = [r.memory_stage for r in model.memory_requests[seen:]]
+            assert stages.count(stage) == 2
+            assert NAME not in asked_of(model.memory_requests[-1:])
+            if stage == "memo":
+                assert STAYS in json.dumps(user.memo)
+            else:
+                assert STAYS in user.summaries()[0].content
 
 
 def test_a_second_memory_on_the_same_path_knows_it_at_once(tmp_path):
@@ -175,7 +200,7 @@ def test_a_second_memory_on_the_same_path_knows_it_at_once(tmp_path):
         with one, two:
             agent = agent_of(model)
             memory = attached(one, agent, "monday", when=Manual())
-            agent.input(SECRET).start()
+            agent.input(TOLD).start()
             agent.input(STAYS).start()
             assert NAME in everywhere(two.user("alice"))
             model.hold("memory")
@@ -208,7 +233,7 @@ def test_two_processes_on_a_server_leave_nothing(tmp_path):
             own = {"OpenAICompatible": model.settings}
             with GUMem(client=chromadb.HttpClient(port=port), model_settings=own) as gumem:
                 user = gumem.user("alice")
-                user.add_messages([{"content": SECRET}, {"content": STAYS}], session_id="s")
+                user.add_messages([{"content": TOLD}, {"content": STAYS}], session_id="s")
                 model.hold("memory")
                 digest = threading.Thread(target=user.digest)
                 digest.start()
@@ -260,15 +285,17 @@ def test_erasing_takes_the_bytes_and_the_vector_out_of_every_file(tmp_path):
         own = {"OpenAICompatible": model.settings}
         with GUMem(tmp_path, model_settings=own) as gumem:
             user = gumem.user("carol@example.org")
-            user.add_messages([{"content": SECRET}, {"content": STAYS}], session_id="s")
+            user.add_messages([{"content": TOLD}, {"content": STAYS}], session_id="s")
             user.digest()
             gumem.user("bob").add_messages([{"content": "I live in Potsdam."}])
-            texts = [SECRET, NAME, NAME.lower()]
-            vectors = gumem._engine.services.embedder.embed([SECRET])
+            texts = [TOLD, NAME, NAME.lower()]
+            vectors = gumem._engine.services.embedder.embed([TOLD])
             found = bytesearch.find(tmp_path, texts, list(vectors))
-            assert {h.what for h in found} >= {SECRET, NAME}
+            assert {h.what for h in found} >= {TOLD, NAME}
             assert any(h.kind.startswith("float") for h in found)
-            report = user.forget(fact_ids=[f.id for f in user.facts() if NAME in f.content], erase=True)
+            report = user.forget(
+                fact_ids=[f.id for f in user.facts() if NAME in f.content], erase=True
+            )
             assert report.erased
             assert report.erasure["integrity"] == "ok"
             assert bytesearch.find(tmp_path, texts, list(vectors)) == []
@@ -290,7 +317,7 @@ def test_an_agent_that_registers_its_own_handlers_loses_it_too(tmp_path):
             agent = agent_of(model)
             when = EveryNTurns(2)
             memory = seeded(gumem, agent, "monday", when=when, wait=20)
-            for said in (SECRET, STAYS, "What a day.", "And what a night."):
+            for said in (TOLD, STAYS, "What a day.", "And what a night."):
                 agent.input(said).start()
             session = agent.activated_session
             assert NAME in session.memo
@@ -310,7 +337,7 @@ def test_a_memo_kept_as_a_dict_is_pruned_in_the_session(tmp_path):
             agent = agent_of(model)
             options = {"when": EveryNTurns(1), "wait": 20, "session_memo": "dict"}
             attached(gumem, agent, "monday", **options)
-            agent.input(SECRET).start()
+            agent.input(TOLD).start()
             session = agent.activated_session
             saved = session.get_json_session()
             assert NAME in json.dumps(session.memo)
@@ -328,7 +355,7 @@ def test_a_turn_on_its_way_keeps_its_place(tmp_path):
     with ScriptedModel("Noted.") as model, GUMem(tmp_path) as gumem:
         agent = agent_of(model)
         attached(gumem, agent, "monday", when=Manual())
-        agent.input(SECRET).start()
+        agent.input(TOLD).start()
         agent.input(STAYS).start()
         model.hold("chat")
         turn = threading.Thread(target=lambda: agent.input("I play chess.").start())
@@ -353,7 +380,7 @@ def test_it_is_told_and_a_live_turn_may_say_it_again(tmp_path):
     with ScriptedModel("Noted.") as model, GUMem(tmp_path) as gumem:
         agent = agent_of(model)
         attached(gumem, agent, "monday", when=Manual())
-        agent.input(SECRET).start()
+        agent.input(TOLD).start()
         user = gumem.user("alice")
         with hooked("gumem.forgotten") as events:
             report = user.forget(message_ids=user.messages()[0].id)
@@ -361,16 +388,16 @@ def test_it_is_told_and_a_live_turn_may_say_it_again(tmp_path):
         assert [(e.payload["messages"], e.payload["facts"]) for e in events] == [(1, 0)]
         assert NAME not in str(events[0].payload)
         assert len(report.messages) == 1
-        agent.input(SECRET).start()
-        assert [m.content for m in user.messages(role="user")] == [SECRET]
-        assert SECRET in "".join(m.content for m in agent.activated_session.full_context)
+        agent.input(TOLD).start()
+        assert [m.content for m in user.messages(role="user")] == [TOLD]
+        assert TOLD in "".join(m.content for m in agent.activated_session.full_context)
 
 
 def test_what_is_allowed_comes_in_again_with_the_next_history():
     """It is not brought back by itself."""
     with GUMem() as gumem:
         user = gumem.user("alice")
-        given = [{"id": "m-1", "content": SECRET}, {"id": "m-2", "content": STAYS}]
+        given = [{"id": "m-1", "content": TOLD}, {"id": "m-2", "content": STAYS}]
         user.add_messages(given, session_id="s")
         user.forget(message_ids="m-1")
         assert [m.id for m in user.add_messages(given, session_id="s")] == ["m-2"]
@@ -385,7 +412,7 @@ def test_it_works_while_paused_and_where_memory_is_off(monkeypatch):
     """It is a right; pausing outlives it."""
     with GUMem() as gumem:
         user = gumem.user("alice")
-        user.add_messages([{"content": SECRET}, {"content": STAYS}])
+        user.add_messages([{"content": TOLD}, {"content": STAYS}])
         user.pause()
         assert len(user.forget(matching=NAME).messages) == 1
         monkeypatch.setenv("GUMEM_OFF", "1")
@@ -401,7 +428,7 @@ def test_what_can_not_be_reached_is_named():
         own = {"OpenAICompatible": model.settings}
         with GUMem(model_settings=own) as gumem:
             user = gumem.user("alice")
-            user.add_messages([{"content": SECRET}])
+            user.add_messages([{"content": TOLD}])
             user.digest()
             report = user.forget(matching=NAME)
             kinds = {o.kind for o in report.outside}
@@ -423,14 +450,14 @@ def test_what_has_expired_is_forgotten_at_the_next_digest():
         user = gumem.user("alice")
         user.add_messages(
             [
-                {"id": "a", "content": SECRET, "expires_at": "2020-01-01T00:00:00Z"},
+                {"id": "a", "content": TOLD, "expires_at": "2020-01-01T00:00:00Z"},
                 {"id": "b", "content": STAYS, "timestamp": "2020-01-01T00:00:00Z"},
                 {"id": "c", "content": "I run."},
             ]
         )
         user.digest()
         assert [m.id for m in user.messages()] == ["c"]
-        assert user.add_messages([{"id": "a", "content": SECRET}]) == []
+        assert user.add_messages([{"id": "a", "content": TOLD}]) == []
 
 
 @pytest.mark.parametrize(
@@ -449,9 +476,90 @@ def test_a_wrong_argument_is_named_and_nothing_is_forgotten(given, match):
     """With the parameter's name."""
     with GUMem() as gumem:
         user = gumem.user("alice")
-        user.add_messages([{"content": SECRET}])
+        user.add_messages([{"content": TOLD}])
         with pytest.raises(ConfigError, match=match):
             user.forget(**given)
         with pytest.raises(NotFound, match="no-such"):
             user.forget(message_ids=[user.messages()[0].id, "no-such"])
         assert len(user.messages()) == 1
+
+
+def test_an_old_export_brings_nothing_back(tmp_path):
+    """Neither by its ids nor by its texts; what stays in it is known already."""
+    with RuleModel() as model:
+        own = {"OpenAICompatible": model.settings}
+        with GUMem(tmp_path, model_settings=own) as gumem:
+            user = gumem.user("alice")
+            user.add_messages(
+                [
+                    {"content": f"{TOLD} I like green tea."},
+                    {"content": STAYS},
+                    {"content": TOLD},
+                ]
+            )
+            user.digest()
+            exported = user.export()
+            assert NAME in exported
+            named = [f.id for f in user.facts() if NAME in f.content]
+            user.forget(fact_ids=named)
+            held = sorted(m.content for m in user.messages())
+            assert held == [STAYS, "[forgotten] I like green tea."]
+            user.import_(exported)
+            assert NAME not in everywhere(user)
+            assert sorted(m.content for m in user.messages()) == held
+            assert NAME not in user.export()
+            user.forget(everything=True)
+            user.import_(exported)
+            assert user.messages() == []
+            assert user.facts(validity=None) == []
+            assert user.topics() == []
+            assert user.memo == {}
+
+
+def test_a_process_that_dies_after_the_marks_has_forgotten(tmp_path):
+    """The next load refuses what is marked, and deletes what of it is left."""
+    with RuleModel() as model:
+        own = {"OpenAICompatible": model.settings}
+        with GUMem(tmp_path, model_settings=own) as gumem:
+            user = gumem.user("alice")
+            user.add_messages([{"content": f"{TOLD} I like green tea."}, {"content": STAYS}])
+            user.digest()
+            fact = next(f for f in user.facts() if NAME in f.content)
+
+            async def marks_only():
+                async with gumem._engine.use("alice", "default") as scope:
+                    wanted = Choice(fact_ids=(fact.id,)).wanted(await run.read_all(scope))
+                    await run._buried(scope, wanted, run.Why())
+
+            gumem.worker.run(marks_only)
+        with GUMem(tmp_path, model_settings=own) as gumem:
+            user = gumem.user("alice")
+            assert NAME not in everywhere(user)
+            contents = [f.content for f in user.facts()]
+            assert contents == ["User likes green tea", "User's cat is called Pixel"]
+            rows = gumem._engine.services.store.scope("alice", "default").load()
+            assert not any(NAME in row.document for row in rows)
+            assert gumem.sweep()["failed"] == 0
+        assert bytesearch.find(tmp_path, [NAME]) == []
+
+
+def test_a_large_user_whose_old_turns_are_past_the_index_is_forgotten_whole(tmp_path):
+    """What the index leaves out is in the store, and goes as well."""
+    with ScriptedModel() as model:
+        options = {
+            "model_settings": {"OpenAICompatible": model.settings},
+            "limits": {"index_records": 100},
+        }
+        with GUMem(tmp_path, **options) as gumem:
+            user = gumem.user("alice")
+            user.add_messages([{"content": f"{TOLD} {i}"} for i in range(5)], session_id="a")
+            user.add_messages([{"content": f"Tea number {i}."} for i in range(110)], session_id="b")
+            user.digest()
+        with GUMem(tmp_path, **options) as gumem:
+            user = gumem.user("alice")
+            assert len(user.messages()) == 100
+            report = user.forget(session_id="a")
+            assert len(report.messages) == 5
+            rows = gumem._engine.services.store.scope("alice", "default").load()
+            assert not any(NAME in row.document for row in rows)
+            assert sum(row.layer == "message" for row in rows) == 110

@@ -384,3 +384,31 @@ def test_a_schema_of_two_classes_that_refer_to_each_other_is_written_out():
 def test_a_class_that_is_used_once_is_written_out():
     """The schema of a plain memo carries no reference."""
     assert "$ref" not in json_line(lean_schema(MemoSchema(Budget).json_schema))
+
+
+def test_a_fact_that_is_kept_under_a_label_is_never_behind_the_memo():
+    """Every reader of the user sees the memo: neither a patch nor what stood there may rest on it.
+
+    A Fact may come under a label later, when another source joins it.
+    """
+    secret = fact("f1", "User sees a doctor weekly", access=["health"])
+    patch = ("constraints", ["sees a doctor weekly"], ["f1"])
+    done = patched([secret], [patch])
+    assert (done.state.value, done.refused) == ({}, ["a fact behind it is kept under a label"])
+    stood = {"constraints": ["sees a doctor weekly"]}
+    assert patched([secret], value=stood, links={"constraints": ["f1"]}).state.value == {}
+
+
+@pytest.mark.parametrize(
+    ("before", "told", "kept"),
+    [
+        ("User lives in Leeds", "moved from Leeds to Bristol", "moved to Bristol"),
+        ("用户住在上海", "从上海搬到杭州", "搬到杭州"),
+    ],
+)
+def test_the_memo_tells_a_change_without_what_was_before(before, told, kept):
+    """The Fact keeps the words of its message; the memo says what holds."""
+    old = fact("f1", before, validity="deprecated", superseded_by="f2")
+    new = fact("f2", told)
+    done = patched([old, new], [("constraints", [told], ["f2"])])
+    assert done.state.value == {"constraints": [kept]}

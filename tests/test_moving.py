@@ -4,6 +4,7 @@ import io
 import json
 import os
 import stat
+import threading
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -283,8 +284,8 @@ BROKEN = [
     ([HEADER, said("m1"), known("f1", validity="old")], "line 3: no valid Fact: validity"),
     ([HEADER, said("m1"), said("m1", "other")], "line 3: the id 'm1' is that of a message"),
     ([HEADER, said("m1"), known("m1")], "line 3: the id 'm1' is that of a message before"),
-    ([HEADER, said("m1"), said("")], "line 3: a message without an id"),
-    ([HEADER, said("m1"), said("m2", session_id=" ")], "line 3: a message without a session_id"),
+    ([HEADER, said("m1"), said("")], "line 3: a message without id"),
+    ([HEADER, said("m1"), said("m2", session_id=" ")], "line 3: a message without session_id"),
     ([{**HEADER, "version": 2}, said("m1")], "line 1: version 2"),
     ([{**HEADER, "version": True}, said("m1")], "line 1: version True"),
     ([{**HEADER, "format": "other"}, said("m1")], "line 1: no header of an export: format='other'"),
@@ -292,6 +293,12 @@ BROKEN = [
     ([{**HEADER, "user_id": "bob"}, said("m1")], "line 1: an export of user 'bob'.*as_user=True"),
     ([{**HEADER, "space": "work"}, said("m1")], "line 1: .*in space 'work'.*as_user=True"),
     ([HEADER, said("m1"), HEADER], "line 3: layer=None"),
+    ([HEADER, said("m1"), said("\ud800")], "line 3: a message that can't be written"),
+    ([HEADER, said("m1"), said("m2", session_id="\ud800")], "line 3: a message that can't"),
+    ([HEADER, said("m1"), said("m2", metadata={"x": "\udfff"})], "line 3: a message that can't"),
+    ([HEADER, said("m1"), said("m\x00")], "line 3: the id of a message holds a NUL"),
+    ([HEADER, said("m1"), json.dumps(said("m2", metadata="@")).replace(
+        '"@"', '{"a":' * 400 + "1" + "}" * 400)], "line 3: "),
     ([HEADER, {"layer": "summary", "id": "s", "content": "x", "topic": "t", "source_facts": ["f"],
                "retrieval_boost": float("inf"), "created_at": DAY.isoformat(),
                "updated_at": DAY.isoformat()}], "line 2: no valid Summary: retrieval_boost"),
@@ -314,6 +321,36 @@ def test_a_broken_file_names_the_line_and_changes_nothing(told, says):
             user.import_(text)
         assert "I like tea" not in str(caught.value)
         assert listed(user) == before
+
+
+WHOLE = lines_of([HEADER, known("f1"), said("m1"), said("m2", "茶", 2, metadata={"a": [1]})])
+
+
+@given(st.integers(0, len(WHOLE) - 1), st.integers(0, 9), TEXTS)
+def test_a_file_that_was_damaged_anywhere_is_taken_whole_or_not_at_all(at, length, put):
+    """Whatever is cut out and put in: an error of ours and nothing changed, or a valid file."""
+    with GUMem() as gumem:
+        user = gumem.user("alice")
+        damaged = WHOLE[:at] + put + WHOLE[at + length :]
+        try:
+            report = user.import_(damaged, format="gumem")
+        except ConfigError:
+            assert user.messages() == []
+            assert user.facts(validity=None) == []
+        else:
+            assert report.added == len(user.messages()) + len(user.facts(validity=None))
+
+
+def test_the_same_fact_from_two_sides_is_shown_once():
+    """Two Facts of one text stay, each with its messages; a recall does not repeat it."""
+    told = [HEADER, known("f1", sources=["m1"]), known("f2", sources=["m2"]), said("m1", "Tea!"),
+            said("m2", "Oh tea!", 2)]  # fmt: skip
+    with GUMem() as gumem:
+        user = gumem.user("alice")
+        user.import_(lines_of(told))
+        assert len(user.facts()) == 2
+        text = user.query("What does the user like, tea?", floor=0.0).formatted_context
+        assert text.count("User likes tea") == 1
 
 
 @pytest.mark.parametrize(
@@ -505,6 +542,37 @@ def test_what_broke_off_is_finished_by_running_it_again(tmp_path):
         report = user.import_(path)
         assert (report.added, report.known) == (251, 200)
         assert [m.id for m in user.messages()] == [f"m{i}" for i in range(450)]
+
+
+def test_an_import_waits_for_a_digest_that_runs_and_neither_undoes_the_other(use):
+    """What the digest was about to write and what comes in are both there afterwards."""
+    asked, answer_now = threading.Event(), threading.Event()
+    rules = RuleModel()
+
+    def answer(request):
+        asked.set()
+        assert answer_now.wait(20)
+        return rules.memory(request)
+
+    with use(ScriptedModel(memory=answer)), GUMem() as gumem:
+        user = gumem.user("alice")
+        tell(user, "I'm vegetarian.", digest=False)
+        running = [
+            threading.Thread(target=user.digest),
+            threading.Thread(
+                target=user.import_, args=(lines_of([HEADER, known("f1"), said("m1")]),)
+            ),
+        ]
+        running[0].start()
+        assert asked.wait(20)
+        running[1].start()
+        assert tell(user, "Said meanwhile.", digest=False)
+        answer_now.set()
+        for one in running:
+            one.join(20)
+        assert {f.content for f in user.facts()} == {"User is vegetarian", "User likes tea"}
+        assert {m.content for m in user.messages()} >= {"I like tea", "Said meanwhile."}
+        assert "vegetarian" in json.dumps(user.memo)
 
 
 def test_two_memos_are_one_after_the_next_digest(use):

@@ -9,7 +9,7 @@ from e2e import agent_of
 from past_values import CHINESE, ENGLISH
 
 from agently_gumem import GUMem
-from agently_gumem.testing import ScriptedModel
+from agently_gumem.testing import RuleModel, ScriptedModel
 
 MARCH = datetime(2026, 3, 1, 9, tzinfo=timezone.utc)
 MAY = datetime(2026, 5, 2, 9, tzinfo=timezone.utc)
@@ -134,3 +134,35 @@ def test_a_question_about_the_past_is_told_both_with_their_dates(asked, value, h
     chinese = value in CHINESE
     assert ("2026-03-01 至 2026-05-02：" if chinese else "2026-03-01 to 2026-05-02: ") in line
     assert ("2026-05-02 起：" if chinese else "since 2026-05-02: ") in line
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "asked", "past", "old", "new"),
+    [
+        ("I live in Leeds.", "I live in Bristol now, not in Leeds.", "Where do I live?",
+         "Where did I live before?", "Leeds", "Bristol"),
+        ("我住在上海。", "我不住上海了，现在住在杭州。", "我住在哪里？",
+         "我以前住在哪里？", "上海", "杭州"),
+    ],
+)  # fmt: skip
+def test_a_correction_in_the_chat_is_all_that_is_told_afterwards(
+    use, first, second, asked, past, old, new
+):
+    """Live turns, one digest each, replies that repeat the old value, a session of its own."""
+    with use(RuleModel(f"{old}, noted.")) as model, GUMem() as gumem:
+        agent = agent_of(model)
+        gumem.attach(agent, user_id="alice")
+        user = gumem.user("alice")
+        for text in (first, second):
+            agent.activate_session(session_id=text)
+            agent.input(text).start()
+            user.digest()
+        (fact,) = user.facts()
+        assert new in fact.content
+        assert len(user.facts(validity=None)) == 2
+        for number, question in enumerate((asked, past)):
+            agent.activate_session(session_id=f"ask {number}")
+            agent.input(question).start()
+            section = model.chat_requests[-1].memo_section
+            assert new in section
+            assert (old in section) == (question == past)

@@ -1,8 +1,10 @@
 """How recall reads a question, and spreads the first places of what it found."""
 
+import json
 import time
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -252,3 +254,32 @@ def test_a_session_counts_by_its_three_best(drawn):
         max(0.0, sum(sorted(values[sessions == s].tolist())[-3:]) / 3) for s in sessions.tolist()
     ]
     np.testing.assert_allclose(session_best(values, sessions), wanted, atol=1e-6)
+
+
+_OF_PAST = [
+    json.loads(line)
+    for line in Path(__file__).with_name("past_questions.jsonl").read_text("utf-8").splitlines()
+]
+
+
+@pytest.mark.parametrize("asked", _OF_PAST, ids=lambda asked: asked["text"])
+def test_a_question_about_the_past_is_told_from_a_plan(asked):
+    """The word "before" ends a plan as often as it asks for what was; "used" is also a car's."""
+    at = datetime(2026, 11, 30, 12, tzinfo=timezone.utc)
+    assert read_question(asked["text"], [], at).asks_past == asked["past"]
+
+
+def test_what_only_says_that_the_past_is_meant_is_not_searched_for():
+    """No record of then holds the word."""
+    assert read_question("我以前穿多大码？", [], NOW).bare == "我穿多大码？"
+    assert read_question("What did I previously drink?", [], NOW).bare == "What did I drink?"
+    assert read_question("What did I like before?", [], NOW).bare == "What did I like before?"
+    assert read_question("以前？", [], NOW).bare == "以前？"
+
+
+@pytest.mark.parametrize("part", ["吃饭之前", "is used to ", "before ", "was ", "换过", "remind "])
+def test_a_long_text_is_read_in_little_time(part):
+    """Whatever it repeats."""
+    start = time.process_time()
+    read_question(part * 2_000, [], NOW)
+    assert time.process_time() - start < 1.0

@@ -321,3 +321,74 @@ def test_a_path_or_a_long_word_is_compared_at_once(content):
     began = time.process_time()
     differs(content, content.replace("User", "The user"))
     assert time.process_time() - began < 1
+
+
+def test_five_changes_with_a_value_that_comes_back_make_one_chain() -> None:
+    """A, B, C, A, D, E: each superseded once, with its time, its successor and its cause."""
+    sizes = (42, 43, 44, 42, 45, 46)
+    known: tuple[Fact, ...] = ()
+    for day, size in enumerate(sizes, 1):
+        at = NOW.replace(day=day)
+        new = fact(f"n{day}", f"User wears size {size}", valid_from=at)
+        done = run([Proposal("f1", new, replaces=("k1",) if known else ())], *known)
+        assert not done.refused
+        known = tuple(after(known, done).values())
+    by_id = {f.id: f for f in known}
+    assert [f.id for f in known if f.validity == "active"] == ["n6"]
+    for day in range(1, 6):
+        gone = by_id[f"n{day}"]
+        assert (gone.superseded_by, gone.valid_to) == (f"n{day + 1}", NOW.replace(day=day + 1))
+        assert (gone.changes[-1].what, gone.changes[-1].by) == ("superseded", [f"m-n{day + 1}"])
+
+
+def test_an_old_value_that_is_told_late_stays_the_past() -> None:
+    """Its message was with the model while the Fact was corrected: it joins what was given up."""
+    gone = fact("a", "User wears size 42", validity="deprecated", superseded_by="b", valid_to=NOW)
+    now = fact("b", "User wears size 43", valid_from=NOW)
+    late = fact("c", "User wears size 42", valid_from=NOW.replace(day=1))
+    done = run([Proposal("f1", late)], gone, now)
+    assert (done.new, done.by_ref, done.refused) == ((), {"f1": "a"}, {"f1": "older"})
+    (joined,) = done.facts
+    assert (joined.validity, joined.source_message_ids) == ("deprecated", ["m-a", "m-c"])
+    guess = late.model_copy(update={"certainty": "inferred"})
+    assert run([Proposal("f1", guess)], gone, now).facts == ()
+
+
+def test_a_verdict_of_an_older_message_is_turned_round() -> None:
+    """What was said before the Fact that it is to replace is what that Fact replaced."""
+    known = fact("a", "User lives in Rome.", topic="home", valid_from=NOW)
+    late = fact("b", "User moved to Oslo.", topic="home", valid_from=NOW.replace(day=1))
+    state = after((known,), run([Proposal("f1", late, replaces=("k1",))], known))
+    assert (state["a"].validity, state["b"].superseded_by) == ("active", "a")
+    assert state["b"].valid_to == NOW
+
+
+@pytest.mark.parametrize(("day", "active"), [(7, ["c"]), (5, ["b"])])
+def test_a_verdict_on_what_was_superseded_meanwhile_is_on_its_successor(
+    day: int, active: list[str]
+) -> None:
+    """The newer of the two corrections stands, whichever comes to be written last."""
+    shown = fact("a", "User wears size 42")
+    gone = shown.model_copy(update={"validity": "deprecated", "superseded_by": "b"})
+    now = fact("b", "User wears size 43", valid_from=NOW)
+    mine = fact("c", "User wears size 44", valid_from=NOW.replace(day=day))
+    known = {f.id: f for f in (gone, now)}
+    done = reconcile([Proposal("f1", mine, replaces=("k1",))], known, {"k1": shown}, {}, NOW)
+    state = after((gone, now), done)
+    assert [f.id for f in state.values() if f.validity == "active"] == active
+
+
+@pytest.mark.parametrize(
+    ("other", "goes"),
+    [
+        ("User's shoe size is 42", True),
+        ("The shoe size of User's brother is 42", False),
+        ("User wears shoe size 43 in winter", False),
+        ("User has 42 stamps", False),
+    ],
+)
+def test_a_correction_ends_what_says_the_old_value_in_other_words(other: str, goes: bool) -> None:
+    """The model names one of two Facts that say the same; both are wrong then."""
+    known = (fact("a", "User wears shoe size 42"), fact("d", other))
+    done = run([Proposal("f1", fact("b", "User wears shoe size 43"), replaces=("k1",))], *known)
+    assert done.superseded == (("a", "d") if goes else ("a",))

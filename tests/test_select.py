@@ -77,6 +77,13 @@ ORDINARY = [
     "password = os.environ['DB_PASSWORD']",
     "order no. 4111111111111111 arrived",
     "order 260506-1234 and 260506-1235",
+    "My dog has diabetes",
+    "我家猫得了肾病",
+    "我听不见你说话，麦克风坏了",
+    "晒太阳了半天，我好困",
+    "I use std::move in my code, and my screen has a crack",
+    "I'm voting for option B",
+    "老板让我头疼了一整天",
     "the password is wrong",
     "I forgot my password yesterday, and the 2 systems lock me out",
     "secret: always add salt",
@@ -268,6 +275,17 @@ def test_drop_says_that_the_whole_message_goes() -> None:
     selection = Selector(PrivacyPolicy(secrets="drop"))("password: hunter2")
     assert (selection.drop, selection.text) == (True, "password: [secret]")
     assert not Selector(PrivacyPolicy(secrets="drop"))("size 42").drop
+
+
+def test_a_clause_of_two_categories_counts_for_both() -> None:
+    """The strictest treatment of the two is the one that counts."""
+    text = "My wife is Jewish with diabetes."
+    both = select(text)
+    assert (both.text, both.found) == ("[special].", {"special": 1})
+    assert both.special == {"faith": 1, "health": 1}
+    for category in ("faith", "health"):
+        policy = PrivacyPolicy(special_categories={category: "drop"})
+        assert Selector(policy)(text).drop
 
 
 def test_contacts_go_where_a_policy_says_so() -> None:

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from agently_gumem.dates.relative import RELATIVE, Reader
-from agently_gumem.dates.spans import Day, Span, fits, occurrences
+from agently_gumem.dates.spans import Day, Span, fits, occurrences, span
 from agently_gumem.dates.writing import MONTHS, WEEKDAYS, normal, weekdays, written
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "normal",
     "resolve",
     "settled",
+    "span",
     "stands",
     "weekdays",
     "written",
@@ -36,8 +37,10 @@ _BESIDE = re.compile(r"[\s,(（的是]*")
 _BEFORE = re.compile(r"\b(?:by|until|till|before|no later than|due)\s+(?:the\s+|on\s+)?$", re.I)
 _SINCE = re.compile(r"\bsince\s+$", re.I)
 _AFTER = re.compile(r"\b(?:since|from|after|starting|as of)\s+(?:the\s+)?$|[自从]\s*$", re.I)
-_CN_BEFORE = re.compile("(?:之|以)?前(?!往|台|端|面)|截止|到期|为止")
+_CN_BEFORE = re.compile(" ?(?:之|以)?前(?!往|台|端|面)|截止|到期|为止")
 _CN_AFTER = re.compile("(?:之|以)后|以?来(?!的?时)|起")
+# A date without a year that is so near, in days, is that one: the other is two seasons away.
+_NEAR = 120
 _MOST = 200  # expressions of one text that are read: more is a calendar, not a sentence
 
 
@@ -117,8 +120,8 @@ def settled(text: str, moment: datetime | None, *, ahead: bool = False) -> Settl
     if len(found) != 1:
         return None
     readings = list(dict.fromkeys(found[0].readings))
-    if ahead and moment is not None:
-        readings = [s for s in readings if s[1] >= moment.date()]
+    if moment is not None:
+        readings = _nearest(found[0].day, readings, moment, ahead=ahead)
     widest = [s for s in readings if all(s[0] <= r[0] and r[1] <= s[1] for r in readings)]
     if not widest:
         return None
@@ -130,6 +133,17 @@ def settled(text: str, moment: datetime | None, *, ahead: bool = False) -> Settl
     if _AFTER.search(before[-20:]) or _CN_AFTER.match(after):
         return Settled(widest[0], None)
     return Settled(widest[0], widest[0])
+
+
+def _nearest(day: Day | None, readings: list[Span], moment: datetime, *, ahead: bool) -> list[Span]:
+    """Leave out what is not meant: the past of a plan, and May 21 of last year said in May."""
+    today = moment.date()
+    if ahead:
+        readings = [s for s in readings if s[1] >= today]
+    if day is None or day.year is not None or day.month is None:
+        return readings
+    near = [s for s in readings if abs((s[0] - today).days) <= _NEAR]
+    return near if len(near) == 1 else readings
 
 
 def _since(mention: Mention, text: str, moment: datetime | None) -> Mention:

@@ -44,9 +44,9 @@ _WRITTEN: tuple[tuple[re.Pattern[str], str], ...] = (
         re.compile(r"(?<![\d/.-])(0?[1-9]|1[0-2])[/.](1[3-9]|2\d|3[01])[/.]((?:19|20)\d\d)(?!\d)"),
         "mdy",
     ),
-    (re.compile(f"{_Y}年(?:{N}月(?:{N}[日号])?)?"), "ymd"),
-    (re.compile(f"{N}月(?:{N}[日号])?"), "md"),
-    (re.compile(f"{N}{_NO_DAY}"), "d"),
+    (re.compile(f"{_Y} ?年(?: ?{N} ?月(?: ?{N} ?[日号])?)?"), "ymd"),
+    (re.compile(f"{N} ?月(?: ?{N} ?[日号])?"), "md"),
+    (re.compile(f"{N} ?{_NO_DAY}"), "d"),
     (re.compile(rf"\b(\d{{1,2}}){_TH}\s+(?:of\s+)?{MONTH}(?:,?\s+((?:19|20)\d\d)\b)?"), "dmy"),
     (
         re.compile(

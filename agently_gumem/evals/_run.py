@@ -8,7 +8,7 @@ from itertools import groupby
 from os import PathLike
 from typing import Any
 
-from agently_gumem.errors import GUMemError
+from agently_gumem.errors import ConfigError, GUMemError
 from agently_gumem.evals._dialogues import Dialogue, Said
 from agently_gumem.evals._score import Scores, judge
 from agently_gumem.gumem import GUMem
@@ -43,11 +43,16 @@ def evaluate(
 
     Yields:
         A result for each dialogue, in their order; one that the model failed holds its error.
+
+    Raises:
+        ConfigError: Memory is switched off by GUMEM_OFF: there is nothing to measure.
     """
     with (
         GUMem(model_settings=model_settings, templates=templates) as gumem,
         ThreadPoolExecutor(jobs) as pool,
     ):
+        if gumem.status()["off"]:
+            raise ConfigError("GUMEM_OFF is set: unset it, or nothing is remembered")
         yield from pool.map(partial(_run, gumem), dialogues)
 
 

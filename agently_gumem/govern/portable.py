@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias, cast
 
 from pydantic import Field, ValidationError
+from pydantic_core import PydanticSerializationError
 
 from agently_gumem.errors import ConfigError
 from agently_gumem.records import (
@@ -135,12 +136,24 @@ def read_record(
     fields = {k: v for k, v in told.items() if k != "layer"}
     owned = {**fields, "user_id": user_id, "space": space}
     record = cast("Portable", _record(number, KINDS[layer], owned))
+    try:
+        record.model_dump_json()
+    except (PydanticSerializationError, UnicodeEncodeError) as error:
+        raise ConfigError(
+            f"line {number}: a {layer} that can't be written: a lone surrogate, or nested too deep"
+        ) from error
     if not isinstance(record, MemoState):
-        if not record.id.strip():
-            raise ConfigError(f"line {number}: a {layer} without an id")
-        if isinstance(record, Message) and not record.session_id.strip():
-            raise ConfigError(f"line {number}: a message without a session_id")
+        _check_name(number, layer, "id", record.id)
+        if isinstance(record, Message):
+            _check_name(number, layer, "session_id", record.session_id)
     return layer, record
+
+
+def _check_name(number: int, layer: str, what: str, name: str) -> None:
+    if not name.strip():
+        raise ConfigError(f"line {number}: a {layer} without {what}")
+    if "\x00" in name:
+        raise ConfigError(f"line {number}: the {what} of a {layer} holds a NUL")
 
 
 def numbered(lines: Iterable[str]) -> Iterator[tuple[int, str]]:

@@ -31,20 +31,21 @@ def recipients(scope: Scope, usage: Iterable[Use], agent: Any | None) -> list[Re
 
 
 def _requests(uses: Sequence[Use], where: str) -> list[Recipient]:
-    by_stage: dict[str, list[Use]] = {}
+    """Sum requests by model and stage; `where` names the model where a request does not."""
+    by_stage: dict[tuple[str, str], list[Use]] = {}
     for use in uses:
-        by_stage.setdefault(use.stage, []).append(use)
+        by_stage.setdefault((use.where or where, use.stage), []).append(use)
     return [
         Recipient(
             kind="model",
-            where=where,
+            where=asked,
             what=stage,
             count=len(held),
             first=held[0].time,
             last=held[-1].time,
             failed=sum(not u.ok for u in held),
         )
-        for stage, held in by_stage.items()
+        for (asked, stage), held in by_stage.items()
     ]
 
 

@@ -27,6 +27,8 @@ _MAYBE = (
     rf"originally|earlier|used to|was|were) {_SLOT}(?= (?:and|but)\b|{_END})",
     rf"\b(?:away from|out of|up from|down from|changed from|left|quit|gave up) {_SLOT}"
     rf"(?= (?:and|but|for|to)\b|{_END})",
+    rf"\b(?:after|since|when) {_SLOT}(?= (?:left|retired|quit|closed|moved|ended|died|broke)\b)",
+    rf"(?:^|[，。；：、因由])(?:为|于)?{_CJK_SLOT}(?=(?:退休|离职|离开|停产|关门|倒闭|卖掉|坏)了?)",
     rf"{_SLOT}\s*(?:->|=>|→)",
     rf"(?:不再|不是|而不是|而非|并非|取代了?|代替了?|替代了?|离开了?|放弃了?|原来的?是?|原先的?是?|之前的?是?|以前的?是?"
     rf"|此前的?是?|曾经?){_CJK_SLOT}(?=而是|了?{_END})",

@@ -157,7 +157,7 @@ THING = re.compile(
     r"laces|bag|color|colour|car|cat|dog|coffee|tea|belt|friday|screen|hole|box|print|ink|leather|"
     r"insurance|charities|hospital|fans?|magazine|app|bars?|club|forum|server|table|tables|wine"
     r"|beer|keyboard|laptop|phone)\b"
-    r"|(?:是什么|怎么|如何|的?(?:文章|论文|书|电影|纪录片|小说|新闻|市场|研究|科普|餐厅|菜|饭馆"
+    r"|(?:是什么|怎么|如何|筛查|量表|的?(?:文章|论文|书|电影|纪录片|小说|新闻|市场|研究|科普|餐厅|菜|饭馆"
     r"|舞|服饰|服装|风情|歌|自治|文化|节|特色|饭|音乐|"
     r"建筑|故事|剧|原因|定义|保险|险|药店|论坛|专家|医院|图标|主题|表情|笑话|牙膏|学院|画))",
     re.IGNORECASE,
@@ -210,6 +210,17 @@ CHOOSES = re.compile(
 QUOTED = re.compile(
     r"\W*(?:please\s|can you\s)?(?:translate|proofread|rewrite|correct|summari[sz]e)\b|\s*(?:请"
     r"|帮我)?(?:翻译|润色|改写)",
+    re.IGNORECASE,
+)
+# An animal, of whom nothing is a person's data.
+PET = re.compile(
+    r"(?<![A-Za-z])(?:dog|cat|pet|puppy|kitten|hamster|rabbit|horse|parrot)s?(?![A-Za-z])|[狗猫]|宠物|仓鼠|兔子",
+    re.IGNORECASE,
+)
+# The animal is the one that has it, whatever stands before it: 我家猫得了.
+PET_HAS = re.compile(
+    r"(?:(?<![A-Za-z])(?:dog|cat|pet|puppy|kitten|horse)s?\s(?:has|have|had|is|was|got|gets|takes)\s"
+    r"(?:[\w'’-]+\s){0,3}|(?:[狗猫]|宠物|仓鼠|兔子)[^，。我]{0,6})$",
     re.IGNORECASE,
 )
 # Said of anybody, or of what may come: 会头痛几天, "can cause headaches".

@@ -121,7 +121,7 @@ AFFIRMS = re.compile(
     r"|do without|get enough|resist)\b"
     r"|\bcould(?: not|n['’]t) (?:be (?:happier|better)|agree more|live without)\b|\bno wonder\b"
     r"|\bwhy not\b"
-    r"|\bwouldn['’]t miss\b|\bnever miss\b|\bnothing (?:beats|better)\b|\bif not\b"
+    r"|\bwouldn['’]t miss\b|\bnever miss\b|\bnothing (?:like|beats|better)\b|\bif not\b"
     r"|\bwhether or not\b|\bno one .{0,20} more than i\b"
     r"|别忘|不要忘|不能没有|少不了|离不开|免不了|忍不住|不得不|无不|非.{1,8}不可|不光|不止|不只"
     r"|不仅|说不定|不知不觉|"

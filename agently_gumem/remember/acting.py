@@ -41,11 +41,8 @@ async def with_actions(
     fresh = [m for m in batch if is_action(m) and m.id not in leave_out]
     if not fresh:
         return done
-    messages = {
-        m.id: m
-        for m in scope.index.messages.values()
-        if is_action(m) and m.id not in leave_out and (m.status == "processed" or m in fresh)
-    }
+    taken = {m.id for m in fresh}
+    messages = await scope.read(lambda index: _actions(index, taken, leave_out))
     facts = {**scope.index.facts, **{f.id: f for f in done.facts}}
     work = _Acts(scope, messages, facts)
     made = await scope.services.worker.thread(work.made, fresh)
@@ -56,6 +53,17 @@ async def with_actions(
     known = scope.index.facts.keys() | set(done.new)
     new = (*done.new, *(i for i in made if i not in known))
     return replace(done, facts=tuple(held.values()), new=new)
+
+
+def _actions(
+    index: UserIndex, taken: Collection[str], leave_out: Collection[str]
+) -> dict[str, Message]:
+    """Collect the actions that are digested, those of this batch included."""
+    return {
+        m.id: m
+        for m in index.messages.values()
+        if (m.status == "processed" or m.id in taken) and m.id not in leave_out and is_action(m)
+    }
 
 
 async def _asked(scope: Scope, made: Mapping[str, Fact]) -> dict[str, Fact]:

@@ -193,10 +193,12 @@ class _Judge:
             sources = self._sources(given, vector)
             kind, habit = claim(given.kind, given.content, sources, self.behaviour_after)
             draft = given.model_copy(update={"kind": kind})
-            special = special_treatment(self.scope.services.privacy, draft.special)
+            told = self.scope.services.select(draft.content)
+            special = special_treatment(self.scope.services.privacy, draft.special, told.special)
             out.special.update((m.id, special) for m in sources if special is not None)
             refused = special is not None and special.action != "keep"
-            reason = "special" if refused else habit or self._refusal(draft, sources, vector)
+            reason = "special" if refused else habit or _shape(told.text)
+            reason = reason or self._refusal(draft, sources, vector)
             if reason:
                 out.dropped[reason] += 1
                 continue
@@ -227,8 +229,6 @@ class _Judge:
         """Say why a draft is no Fact; empty where it is one."""
         if not sources or any(ref not in self.refs for ref in draft.sources):
             return "reference"
-        if shape := _shape(draft.content):
-            return shape
         limit = self.scope.services.limits.facts_per_message
         if all(self.taken[m.id] >= limit for m in sources):
             return "too_many"
@@ -258,11 +258,21 @@ def short(names: Sequence[str], most: int = 12) -> list[str]:
     return [name for name in dict.fromkeys(kept) if name][:most]
 
 
-def special_treatment(policy: PrivacyPolicy, told: str) -> Treatment | None:
-    """Return what the policy says of the special subject that a draft names, if any (pure)."""
-    subjects = {subject: subject for subject in get_args(SpecialCategory)}
-    named = subjects.get(told.strip().lower())
-    return policy.treatment(named) if named is not None else None
+def special_treatment(
+    policy: PrivacyPolicy, told: str, found: Iterable[str] = ()
+) -> Treatment | None:
+    """Return what the policy says of the special subject of a draft, if it has one (pure).
+
+    Args:
+        policy: The policy.
+        told: The subject that the model names.
+        found: Subjects that words find in the draft: the model may say plainly what its source
+            only lets one guess.
+    """
+    for subject in get_args(SpecialCategory):
+        if subject == told.strip().lower() or subject in found:
+            return policy.treatment(subject)
+    return None
 
 
 def kept_under(record: K, special: Treatment | None) -> K:

@@ -156,7 +156,7 @@ async def add(scope: Scope, session_id: str, messages: Sequence[Message]) -> lis
         own: dict[str, Message] = {}
         thread = scope.services.worker.thread
         for message in messages:
-            if is_noise(message.event_type, message.content):
+            if is_noise(message.event_type, message.content, scope.services.privacy):
                 scope.dropped["noise"] += 1
                 continue
             stored = await thread(_placed, scope, session_id, message, call, times)

@@ -101,8 +101,10 @@ class Selector:
             places = self._taken_out(shadow)
             if not places:
                 break
-            text = _replaced(text, places, hidden)
-            found.update(_placeholder(category) for _, _, category in places)
+            whole = _merged(places)
+            text = _replaced(text, whole, hidden)
+            found.update(_placeholder(category) for _, _, category in whole)
+            # Not of the joined ones: one clause may say things of two categories.
             special.update(category for _, _, category in places if category in _SPECIAL)
             drop = drop or any(self._of(c).action == "drop" for _, _, c in places)
         kept = self._kept(_shadow(text)[0])
@@ -123,7 +125,7 @@ class Selector:
     def _taken_out(self, shadow: str) -> list[Found]:
         """Find what goes: first what has a form of its own, then the statements around it."""
         for places in (self._with_a_form(shadow), self._statements(shadow)):
-            if taken := _merged(p for p in places if self._of(p[2]).action != "keep"):
+            if taken := [p for p in places if self._of(p[2]).action != "keep"]:
                 return taken
         return []
 
@@ -202,7 +204,7 @@ def _plain_form(char: str) -> str:
     return form if len(form) == 1 else char
 
 
-def _merged(places: Iterator[Found]) -> list[Found]:
+def _merged(places: Sequence[Found]) -> list[Found]:
     """Join overlapping places, sorted; the kind of the first one stands."""
     merged: list[Found] = []
     for start, end, kind in sorted(places, key=lambda p: (p[0], -p[1])):

@@ -24,6 +24,8 @@ from agently_gumem.remember._person import (
     IS,
     MEDICAL,
     PERSON,
+    PET,
+    PET_HAS,
     QUOTED,
     SELF,
     TASK,
@@ -120,9 +122,15 @@ def _is_said(place: _Place, strength: Strength) -> bool:
     framed = place.task or FRAME.search(place.sentence[max(0, place.start - 300) : place.start])
     if framed and (QUOTED.match(place.sentence) or not CLAIM.search(place.before)):
         return False
-    if THING.match(place.sentence, place.end):
+    if THING.match(place.sentence, place.end) or _of_a_pet(place):
         return False
     return _RULES[strength](place)
+
+
+def _of_a_pet(place: _Place) -> bool:
+    if PET_HAS.search(place.before):
+        return True
+    return PET.search(place.before) is not None and not CLAIM.search(place.before)
 
 
 def _alone(place: _Place) -> bool:

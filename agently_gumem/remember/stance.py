@@ -20,7 +20,7 @@ _SHARE = 0.5
 _SENTENCE = re.compile(r"(?:[^.!?。！？;；\n]|\.(?=\S))+[.!?。！？;；\n]*")
 _CLAUSE = re.compile(
     r"[,;，；、]\s*|\s+(?:but|while|whereas|although|though)\s+|(?:但是?|不过|可是|而(?!且|是|非))"
-    r"|\s+and\s+(?=(?:i|we|he|she|they|my|his|her|our|their)\b)"
+    r"|\s+and\s+(?=(?:i|we|he|she|they|it|it['’]s|my|his|her|our|their)\b)|\s[-–—]+\s|—"
 )
 
 
@@ -192,8 +192,11 @@ def _denied(fact: str, texts: Sequence[str]) -> bool:
     bests = [_best(part, clauses) for part in parts]
     if not any(bests):
         return not say.COMPARES.search(fact) and _across(fact, clauses)
+    wanted = _carried(fact)
+    told = any(_denials(c.text) for c in clauses if _share(wanted, c.text) > 0)
+    both = told and _denials(fact) > 0  # each denies something: which, only a liking tells
     return any(
-        not say.COMPARES.search(part) and all(_opposite(part, clause.text) for clause in best)
+        not say.COMPARES.search(part) and all(_opposite(part, c.text, both=both) for c in best)
         for part, best in zip(parts, bests, strict=True)
         if best
     )
@@ -208,14 +211,14 @@ def _across(fact: str, clauses: Sequence[_Clause]) -> bool:
     return theirs == {-mine}
 
 
-def _opposite(fact: str, clause: str) -> bool:
+def _opposite(fact: str, clause: str, *, both: bool) -> bool:
     if say.COMPARES.search(clause):
         return False
     mine, theirs = _liking(fact), _liking(clause)
     if mine and theirs:
         return mine != theirs
     denials = (_denials(fact), _denials(clause))
-    if max(denials) > 1 or bool(denials[0]) == bool(denials[1]):
+    if both or max(denials) > 1 or bool(denials[0]) == bool(denials[1]):
         return False
     if denial_codes(fact) != denial_codes(clause):
         return False

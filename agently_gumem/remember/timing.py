@@ -4,8 +4,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timezone, tzinfo
 
-from dateutil.relativedelta import relativedelta
-
 from agently_gumem import dates
 from agently_gumem.records import Message, TimeRange
 from agently_gumem.remember.ground import spoken, text_of
@@ -37,8 +35,9 @@ def ground_time(
     if parsed is None:
         return None
     day, moment = parsed
-    if last and day.day is None:
-        moment += relativedelta(day=31) if day.month else relativedelta(month=12, day=31)
+    if last and day.year is not None:
+        _, end = dates.span(day.year, day.month, day.day)
+        moment = moment.replace(month=end.month, day=end.day)
     for message in spoken(sources, following):
         text = dates.normal(text_of(message))
         if dates.follows(day, text, message.timestamp):

@@ -34,6 +34,21 @@ class Clause:
     """Whether it has no subject of its own, after another of its sentence."""
 
 
+def whole_quotes(text: str) -> str:
+    """Keep somebody's words in one sentence: the ends of their own sentences become commas."""
+
+    def joined(match: re.Match[str]) -> str:
+        said = match.group()
+        return re.sub(r"[.!?。！？;；]+", ",", said) if _of_self(said) else said
+
+    return _QUOTED.sub(joined, text)
+
+
+def _of_self(quoted: str) -> bool:
+    """Tell quoted words of somebody about themselves: whoever quotes them may be another."""
+    return _SELF.search(quoted) is not None
+
+
 def sentences(text: str) -> list[str]:
     """Split a text at the ends of its sentences, decimals and abbreviations whole."""
     guarded = _ABBREVIATION.sub(lambda m: m.group(1) + _DOT, text)
@@ -61,7 +76,7 @@ def _body(sentence: str, brief: Brief) -> tuple[str, bool]:
         return "", asked
     if not brief.quotations:
         body = _own_words(body)
-    elif say.REPORTED.search(body) or any(map(_SELF.search, _QUOTED.findall(body))):
+    elif say.REPORTED.search(body) or any(_of_self(quoted) for quoted in _QUOTED.findall(body)):
         return "", asked
     return say.LEAD.sub("", body).strip(), asked
 

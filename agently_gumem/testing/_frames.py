@@ -37,7 +37,9 @@ _BUDGET = re.compile(r"\b(?:([a-z]+) )?budget\b(?: for (?:the |a |my )?([a-z]+))
 _BUDGET_ZH = re.compile(r"([\u4e00-\u9fff]*)预算")
 _NUMBER = re.compile(r"\d[\d,.]*\d|\d")
 _HAS = re.compile(rf"^(?:maybe )?\w+'s (?P<k>[^,]+?) (?:is|are)(?: now)? {_VALUE}", re.IGNORECASE)
-_HAS_ZH = re.compile(r"^用户(?:的|现在的)(?P<k>[^，是]+?)(?:现在)?是(?P<v>[^，。（]+)")
+_HAS_ZH = re.compile(
+    r"^用户(?:的|现在的)?(?P<k>[^，是不也就都]{2,12}?)(?:现在)?是(?P<v>[^，。（]+)"
+)
 _BEST_ZH = re.compile(r"最喜欢的(?P<k>[^，是]+)是(?P<v>[^，。（]+)")
 _TRAIL = re.compile(
     r"(?:\s+(?:now|instead|anymore|today|yesterday|tomorrow|(?:last|next|this) \w+|in \d{4}))+$"

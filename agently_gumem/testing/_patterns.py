@@ -24,7 +24,7 @@ WEEKDAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
 HYPOTHETICAL = _any(
     r"""^if\b(?!.*\bask\b)|\bif i (were|was|had|could|won)\b|^(suppose|supposing|imagine|pretend
     |let us (say|assume|pretend)|assume|assuming|what if|say i)\b|\bi wish\b|\bi would have\b
-    |如果|假如|要是|假设|倘若|万一|想象一下|假装|设想"""
+    |如果|假如|要是|假设|倘若|万一|想象一下|假装|设想|就当我|就算我|比方说|比如我"""
 )
 REPORTED = _any(
     rf"""\b(he|she|they|someone|somebody|people|everyone|{PERSONS}) (always |once |just |used to
@@ -33,6 +33,12 @@ REPORTED = _any(
     |reads):
     |(他|她|他们|她们|有人|人家|网上|{PERSONS_ZH})(们|以前|老|总|常|就|也|跟我|对我|一直)*(说|回复?我?[：:]|告诉我|写道)
     |据说|听说|俗话说|回我[：:]|歌词|台词"""
+)
+# What stands behind is somebody's text to work on.
+GIVEN = _any(
+    r"""^\W*(please |can you |could you )?(translate|proofread|correct|rephrase|rewrite|summari[sz]e
+    |shorten|improve|edit|fix|check)\b[^:：\n]{0,40}[:：]
+    |^\W*(请|麻烦|帮我|帮忙|给我)*(把|将)?(翻译|润色|改写|校对|总结|缩写|精简|修改)[^:：\n]{0,12}[:：]"""
 )
 REPORTED_LEAD = _any(r"^.*?(?:said|says?|wrote|goes|说|回我|写道)\s*(?:[:：,，]|that\b)\s*")
 JOKE = _any(
@@ -73,14 +79,15 @@ CONFIRM = _any(
 )
 
 SMALL_TALK = _any(
-    r"""^i (see|understand|agree|know|guess so|mean|wonder|think so|hope|wish|appreciate|told
-    |said|asked
+    r"""^my (head|eyes|brain|bad|god|goodness)\b|^i (see|understand|agree|know|guess so|mean|wonder
+    |think so|hope|wish|appreciate|told|said|asked
     |forgot|got it|have (a|another|one more) (question|request)|need (your |some )?(help|advice)
     |(just )?(want|would like) (to (know|ask|see|hear)|you|a (recommendation|suggestion)|some (help
     |advice))
     |do not (know|care|mind|understand|get it|think)|did not (mean|say|ask|know)
     |can not (believe|tell|remember|wait|see|find|open|hear)
-    |meant\b|am saying\b|(can|could) (now |finally |already )?(read|see|hear|open|log)
+    |meant\b|am saying\b|(just |already |always )?knew\b|(dis)?agree\b|won\b|lost (the|my|a) bet
+    |(can|could) (now |finally |already )?(read|see|hear|open|log)
     |(get|got|have) (an? |the )?(error|warning|message|blank)|(love|like|hate|enjoy) (it|that|this
     |these|those|the idea)(?=$|,|\s(a lot|so much|too|one|idea|already))
     |(deleted|removed|closed|opened|rebooted|reinstalled|pasted|copied)
@@ -89,7 +96,8 @@ SMALL_TALK = _any(
     |pressed|asked|guessed|figured|changed (jobs|it|my mind)|will (see|check|try|think|look|let you
     |come back|be (right )?back|get back)|(am |was )?(look|read|wonder|ask|check|talk|think)ing (at
     |about|whether|if|it)|need to (go|run|think))\b
-    |am (fine|ok|okay|good|great|well|ready|back|here|done|sorry|glad|happy|curious|wondering
+    |am (fine|ok|okay|good|great|well|ready|back|here|done|sorry|glad|happy|impressed
+    |amazed|surprised|confused|curious|wondering
     |asking|not sure
     |just (saying|asking|kidding|curious)|joking|kidding))\b"""
 )
@@ -99,6 +107,7 @@ SMALL_TALK_ZH = _any(
     |^(我)?(再|先|也|还)*(想问|问)(下|一下|问|个)|晚安|(明天|回头|改天|下次|回)(再)?(聊|见|说)|^我(是说|的意思)|^我(也|都|又)?(好像|在想|不清楚|没看懂|删|关|重启|重装|刷新|复制|粘贴|一点|一按|点了)
     |^我(也|很|好|挺|真)?(喜欢|爱|讨厌)(这个|那个|它|这首|这句)|报错|^点错|^(搞|弄|说)?错了
     |^(其他的|别的|剩下的)?我(也|再|先|都|还)*(想想|看看|考虑|问问|试试|可以|行|没意见|换工作|没事)|记不住|来着$
+    |^我(就|早|都|也)?(知道|不信|不同意|同意|猜到|打赌)
     |^(请问|请(您|你)?(稍|推荐|告诉|帮|介绍|解释|列|翻译|总结|说|看|查|问|继续)|不要紧|不用谢|不用了|不客气|帮我|给我|别急|别担心)"""
 )
 ONE_TIME = _any(
@@ -106,6 +115,9 @@ ONE_TIME = _any(
     |multiply|divide|add|find|book|order|search|look (it |that )?up|next|go back|undo|redo|repeat
     |read|send|put|take|try again|use the (code|coupon|link))\b
     |\b(code|pin|otp|token|cursor|captcha)\b.{0,20}\d{4}|验证码|令牌|口令
+    |\bin (cups|grams|ounces|miles|kilomet(re|er)s|celsius|fahrenheit)$
+    |\bi mean$
+    |^第.{1,3}不要
     |^(往|再)?[上下]?翻|^(再|帮|替|给我)[乘除加减查看找]
     |^(please )?(do not (worry|be|forget|mention)|never mind|keep (going|up|it up)|use (it
     |this|that)\b

@@ -8,7 +8,7 @@ from typing import Any
 
 from agently_gumem.testing import _patterns as say
 from agently_gumem.testing._brief import Brief
-from agently_gumem.testing._clauses import Clause, clauses, sentences
+from agently_gumem.testing._clauses import Clause, clauses, sentences, whole_quotes
 from agently_gumem.testing._rewrite import expand, third_person
 from agently_gumem.text import fold, is_chinese
 
@@ -94,7 +94,9 @@ def _take_back(found: list[Statement], messages: Sequence[Line], place: int) -> 
 
 def _said(message: Line, text: str, brief: Brief) -> Iterator[Statement]:
     kept: list[list[Statement]] = []
-    for sentence in sentences(text):
+    if brief.quotations and say.GIVEN.search(text):
+        return
+    for sentence in sentences(whole_quotes(text)):
         line = say.EVENT_LINE.match(sentence.rstrip("。."))
         if line:
             kept.append(_event(message, sentence))

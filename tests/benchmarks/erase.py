@@ -155,7 +155,6 @@ def _measure(store: Store, path: Path, users: int, messages: int) -> list[dict[s
         "MB before": before / 1e6,
         "MB after": _size(path) / 1e6,
         "RSS MB here": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        "RSS MB of the process": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024,
     }
     store.close()
     row["found after close"] = len(find(path, texts, vectors))

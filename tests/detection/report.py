@@ -1,9 +1,10 @@
-"""How well selection finds what is not for memory: recall and precision by kind, on two sets.
+"""How well selection finds what is not for memory: recall and precision by kind, on three sets.
 
 `python tests/detection/report.py` prints the table and what is missed or hit wrongly.
 
 `first*.jsonl` was written before the patterns and the words were, and they were made on it;
-`second*.jsonl` after them, in other ways of talking. What must be found is marked in the text as
+`second*.jsonl` after them, in other ways of talking, and what it showed was mended; `third*.jsonl`
+last: its special content is as unseen as it was. What must be found is marked in the text as
 `⟦kind|value⟧`; a `¦` in a value keeps scanners of repositories from taking it for a real key.
 """
 

@@ -6,8 +6,10 @@ from datetime import datetime
 from typing import Any, cast
 
 from agently_gumem.records import Fact, MemoState, Message, Summary
+from agently_gumem.remember.forgetting.cuts import Cuts, cuts
 from agently_gumem.remember.forgetting.derived import Signs, moved, prune, themes
-from agently_gumem.remember.forgetting.plan import Cuts, Records, Wanted, cuts, fall, mended
+from agently_gumem.remember.forgetting.mending import mended
+from agently_gumem.remember.forgetting.plan import Records, Wanted, fall
 from agently_gumem.remember.memo import MemoRules
 from agently_gumem.rows import Kept
 

@@ -18,7 +18,6 @@ from agently_gumem.rows import from_row
 from agently_gumem.scope import Scope
 
 Choose = Callable[[Records], Wanted]
-HABIT = 3
 
 
 @dataclass(frozen=True)
@@ -106,7 +105,7 @@ async def _buried(scope: Scope, wanted: Wanted, why: Why) -> Plan:
     terms = Terms(
         MemoRules(scope.services.schema, scope.services.count_tokens, scope.services.memo_tokens),
         now(),
-        least=HABIT,
+        least=scope.services.limits.behaviour_after,
         actor=why.by,
         reason=why.reason,
     )
