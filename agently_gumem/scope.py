@@ -240,13 +240,13 @@ class Scope:
 
     async def _put_right(self, left: Let) -> None:
         """Delete what was written by who did not know yet that it was forgotten."""
-        thread = self.services.worker.thread
+        storing = self.services.worker.storing
         if left.unwanted:
-            await thread(self.rows.forget, ids_of(left.unwanted))
+            await storing(self.rows.forget, ids_of(left.unwanted))
             if self.memo is not None and self.memo.schema_digest == "":
-                await thread(self.rows.write, [to_row(self.memo, None)], dirty=True)
+                await storing(self.rows.write, [to_row(self.memo, None)], dirty=True)
         if left.emptied:
-            await thread(self.rows.write, [to_row(m, None) for m in left.emptied], dirty=True)
+            await storing(self.rows.write, [to_row(m, None) for m in left.emptied], dirty=True)
 
     def next_sequence(self) -> int:
         """Give the next place in the order of the user's messages."""
@@ -299,8 +299,8 @@ class Scope:
             records = self._allowed(records)
             pairs = list(zip(records, await self._vectors(records), strict=True))
             rows = [to_row(r, v) for r, v in pairs]
-            thread = self.services.worker.thread
-            await thread(self.rows.write, [*rows, *flags], dirty=dirty)
+            storing = self.services.worker.storing
+            await storing(self.rows.write, [*rows, *flags], dirty=dirty)
             kept = [(r, v) for r, v in pairs if not isinstance(r, MemoState)]
             self._put(kept)
             for record in records:
@@ -325,7 +325,7 @@ class Scope:
         said = {i: json.dumps(tomb, ensure_ascii=False) for i, tomb in told.items()}
         flags = [Row("forgotten", i, document, {}) for i, document in said.items()]
         async with self._order:
-            await self.services.worker.thread(self.rows.write, flags)
+            await self.services.worker.storing(self.rows.write, flags)
             self.tombs |= told
             self._know_tombs()
 
@@ -333,7 +333,7 @@ class Scope:
         """Take marks out again: what they refused may come in."""
         async with self._order:
             pairs = [("forgotten", i) for i in ids]
-            await self.services.worker.thread(self.rows.forget, pairs)
+            await self.services.worker.storing(self.rows.forget, pairs)
             self.tombs = {i: tomb for i, tomb in self.tombs.items() if i not in ids}
             self._know_tombs()
 
@@ -341,7 +341,7 @@ class Scope:
         """Delete records by layer and id, with what their rows told."""
         ids = [record_id for _, record_id in pairs]
         async with self._order:
-            await self.services.worker.thread(self.rows.forget, pairs)
+            await self.services.worker.storing(self.rows.forget, pairs)
             with self.guard:
                 self.index.drop(ids)
             for record_id in ids:
@@ -350,10 +350,10 @@ class Scope:
     async def clear(self) -> None:
         """Delete all of the user but the marks of what was forgotten, and whether it is paused."""
         async with self._order:
-            thread = self.services.worker.thread
-            await thread(self.rows.forget_all)
+            storing = self.services.worker.storing
+            await storing(self.rows.forget_all)
             if self.paused:
-                await thread(self.rows.write, [flag_row("state", "state", paused=True)])
+                await storing(self.rows.write, [flag_row("state", "state", paused=True)])
             self.marks.clear()
             self.summarized.clear()
             self.services.hooks.sent.forget((self.user_id, self.space))
@@ -363,14 +363,14 @@ class Scope:
     async def write_flags(self, flags: Sequence[Row]) -> None:
         """Write rows that only say something."""
         async with self._order:
-            await self.services.worker.thread(self.rows.write, flags)
+            await self.services.worker.storing(self.rows.write, flags)
 
     async def delete(self, layer: str, ids: Sequence[str]) -> None:
         """Delete records of one layer that nothing rests on."""
         if not ids:
             return
         async with self._order:
-            await self.services.worker.thread(self.rows.delete, layer, ids)
+            await self.services.worker.storing(self.rows.delete, layer, ids)
             with self.guard:
                 self.index.drop(ids)
             for record_id in ids:
@@ -412,7 +412,7 @@ class Scope:
         found = [(r, v) for r, v in zip(bare, vectors, strict=True) if v is not None]
         rows = [to_row(r, v) for r, v in found if _is_vector(v)]
         if rows:
-            await self.services.worker.thread(self.rows.write, rows)
+            await self.services.worker.storing(self.rows.write, rows)
         if found:
             # One whose vector is zero is done too: asked again, the embedder says the same.
             self._put(found)

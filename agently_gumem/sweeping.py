@@ -75,7 +75,7 @@ def _due(engine: Engine) -> list[tuple[str, str]]:
 async def _erased(engine: Engine) -> int:
     """Clean the files where something was deleted; what could not be cleaned is dirty still."""
     try:
-        erased = await engine.worker.thread(engine.services.store.erase_if_dirty)
+        erased = await engine.worker.alone(engine.services.store.erase_if_dirty)
     except StoreError as error:
         engine.troubles.note("erase", error)
         _log.warning("the bytes of deleted records are not erased yet: %s", type(error).__name__)

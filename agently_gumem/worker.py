@@ -43,6 +43,8 @@ class Worker:
         self._callbacks = concurrent.futures.ThreadPoolExecutor(
             2 * threads, thread_name_prefix="gumem-callback"
         )
+        self._writes = concurrent.futures.ThreadPoolExecutor(2, thread_name_prefix="gumem-write")
+        self._long = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="gumem-long")
         self._pid = os.getpid()
         self._closed = False
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -117,6 +119,19 @@ class Worker:
         call = functools.partial(_contained, fn, *args, **kwargs)
         return await asyncio.get_running_loop().run_in_executor(self._pool, call)
 
+    async def storing(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run what writes to the store, in threads of its own: while files are cleaned it waits.
+
+        What reads and embeds goes on meanwhile.
+        """
+        call = functools.partial(_contained, fn, *args, **kwargs)
+        return await asyncio.get_running_loop().run_in_executor(self._writes, call)
+
+    async def alone(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run what takes long, such as cleaning the files, in a thread of its own."""
+        call = functools.partial(_contained, fn, *args, **kwargs)
+        return await asyncio.get_running_loop().run_in_executor(self._long, call)
+
     async def callback(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run a function of the application, in threads of their own: one that blocks is alone."""
         call = functools.partial(_contained, fn, *args, **kwargs)
@@ -146,8 +161,8 @@ class Worker:
             thread.join(timeout)
             if not thread.is_alive():
                 loop.close()
-        self._pool.shutdown(wait=False, cancel_futures=True)
-        self._callbacks.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._pool, self._callbacks, self._writes, self._long):
+            pool.shutdown(wait=False, cancel_futures=True)
 
     async def _cancel_all(self) -> None:
         rest = [t for t in asyncio.all_tasks() if t is not asyncio.current_task()]

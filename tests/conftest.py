@@ -21,6 +21,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 # Files that take longest begin, so that two workers end together.
 SLOW = (
     "test_done_when",
+    "test_erase",
     "test_ways_in",
     "test_examples",
     "test_agently_traps",

@@ -7,7 +7,8 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from e2e import agent_of
 
-from agently_gumem import ConfigError, GUMem, NotFound
+from agently_gumem import ConfigError, Fact, GUMem, NotFound, Topic
+from agently_gumem.remember.summarize import due
 from agently_gumem.testing import RuleModel, ScriptedModel
 
 DAY = datetime(2026, 5, 1, 9, tzinfo=timezone.utc)
@@ -197,3 +198,18 @@ def test_a_correction_is_no_part_of_a_session(use):
         said = [m.content for m in user.messages("s")]
         assert said == ["I live in Leeds.", "Noted.", "I drink oolong tea.", "Noted."]
         assert {m.session_id for m in user.messages()} == {"s", "gumem.corrections"}
+
+
+def test_what_is_kept_under_a_label_is_in_no_summary():
+    """Every reader of the user sees a Summary: such a Fact neither counts nor is shown for one."""
+    topic = Topic(id="t", user_id="u", name="life", updated_at=DAY)
+    facts = [
+        Fact(
+            id=f"f{n}", user_id="u", content=f"Fact {n}", topic="life", source_message_ids=["m"],
+            access=["health"] if n < 2 else [], created_at=DAY, updated_at=DAY,
+        )
+        for n in range(4)
+    ]  # fmt: skip
+    assert due([topic], facts, [], enough=3) == []
+    (entry,) = due([topic], facts, [], enough=2)
+    assert entry.fact_ids == {"f2", "f3"}

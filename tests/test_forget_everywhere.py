@@ -11,7 +11,8 @@ from pathlib import Path
 import bytesearch
 import chromadb
 import pytest
-from e2e import agent_of, attached, fact_answer, hooked, pairs, seeded
+from agently import Agently
+from e2e import agent_of, attached, fact_answer, hooked, pairs, say, seeded
 
 from agently_gumem import ConfigError, EveryNTurns, GUMem, Manual, NotFound
 from agently_gumem.remember.forgetting import run
@@ -350,7 +351,8 @@ def test_a_memo_kept_as_a_dict_is_pruned_in_the_session(tmp_path):
             assert not gumem.user("alice").messages(event_type="imported_memo")
 
 
-def test_a_turn_on_its_way_keeps_its_place(tmp_path):
+@pytest.mark.parametrize("given", [{"matching": NAME}, {"everything": True}])
+def test_a_turn_on_its_way_keeps_its_place(given, tmp_path):
     """The history became shorter while the model was answering: the turn is journaled once."""
     with ScriptedModel("Noted.") as model, GUMem(tmp_path) as gumem:
         agent = agent_of(model)
@@ -361,13 +363,13 @@ def test_a_turn_on_its_way_keeps_its_place(tmp_path):
         turn = threading.Thread(target=lambda: agent.input("I play chess.").start())
         turn.start()
         model.wait_for(3, "chat")
-        gumem.user("alice").forget(matching=NAME)
+        gumem.user("alice").forget(**given)
         model.release("chat")
         turn.join(20)
         assert not turn.is_alive()
         user = gumem.user("alice")
         told = [m.content for m in user.messages(role="user")]
-        assert told == [STAYS, "I play chess."]
+        assert told == [*([] if "everything" in given else [STAYS]), "I play chess."]
         assert all(m.timestamp is not None for m in user.messages())
         assert pairs(user.messages()) == [
             (m.role, m.content.removeprefix("[input]:\n"))
@@ -420,6 +422,17 @@ def test_it_works_while_paused_and_where_memory_is_off(monkeypatch):
         monkeypatch.delenv("GUMEM_OFF")
         assert user.messages() == []
         assert user.status()["paused"]
+
+
+def test_another_space_and_another_user_keep_theirs():
+    """All of a user is all in one space."""
+    with GUMem() as gumem:
+        users = [gumem.user("alice"), gumem.user("alice", space="work"), gumem.user("bob")]
+        for user in users:
+            user.add_messages([{"id": "m-1", "content": TOLD}])
+        users[0].forget(everything=True)
+        assert [len(user.messages()) for user in users] == [0, 1, 1]
+        assert not users[1].allow("m-1")
 
 
 def test_what_can_not_be_reached_is_named():
@@ -563,3 +576,57 @@ def test_a_large_user_whose_old_turns_are_past_the_index_is_forgotten_whole(tmp_
             rows = gumem._engine.services.store.scope("alice", "default").load()
             assert not any(NAME in row.document for row in rows)
             assert sum(row.layer == "message" for row in rows) == 110
+
+
+def test_a_message_that_was_cut_is_known_in_both_its_forms(tmp_path):
+    """A session saved before and one saved after are restored: nothing is new, nothing is back."""
+    with RuleModel() as rules, ScriptedModel("Noted.") as model:
+        own = {"OpenAICompatible": rules.settings}
+        with GUMem(tmp_path, model_settings=own) as gumem:
+            agent = agent_of(model)
+            memory = attached(gumem, agent, "monday", when=Manual())
+            agent.input(f"{TOLD} I like green tea.").start()
+            agent.input(STAYS).start()
+            memory.digest()
+            session = agent.activated_session
+            before = session.get_json_session()
+            user = gumem.user("alice")
+            user.forget(fact_ids=[f.id for f in user.facts() if NAME in f.content])
+            after = session.get_json_session()
+            held = pairs(user.messages())
+            assert ("user", "[forgotten] I like green tea.") in held
+            for saved in (before, after):
+                other = agent_of(model)
+                attached(gumem, other, "monday", when=Manual())
+                other.activated_session.load_json_session(saved)
+                other.input("Which tea do I like?").start()
+                held += [("user", "Which tea do I like?"), ("assistant", "Noted.")]
+                assert pairs(user.messages()) == held
+                assert NAME not in everywhere(user, other)
+                assert NAME not in asked_of(model.requests[-1:])
+                user.forget(message_ids=[m.id for m in user.messages()][-2:])
+                held = held[:-2]
+            assert pairs(user.messages()) == held
+
+
+def test_without_an_agent_the_handlers_clean_what_they_are_given(tmp_path):
+    """A session whose handlers run on their own loses it at its next message, memo and all."""
+    with RuleModel() as rules:
+        own = {"OpenAICompatible": rules.settings}
+        with GUMem(tmp_path, model_settings=own) as gumem:
+            agent = Agently.create_agent()
+            agent.activate_session(session_id="monday")
+            session = agent.activated_session
+            memory = gumem.session("alice", "monday", when=EveryNTurns(1), wait=20)
+            session.register_analysis_handler(memory.analysis_handler)
+            session.register_resize_handler("compress_with_memo", memory.execution_handler)
+            say(session, (TOLD, "Noted."), (STAYS, "A cat!"))
+            assert NAME in json.dumps(session.memo)
+            gumem.user("alice").forget(matching=NAME)
+            say(session, ("I run.", "Well done."))
+            assert NAME not in session.get_json_session()
+            assert (STAYS in session.get_json_session()) is True
+            assert [m.content for m in gumem.user("alice").messages(role="user")] == [
+                STAYS,
+                "I run.",
+            ]

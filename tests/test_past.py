@@ -8,7 +8,7 @@ from agently import Agently
 from e2e import agent_of
 from past_values import CHINESE, ENGLISH
 
-from agently_gumem import GUMem
+from agently_gumem import GUMem, WindowExceeds
 from agently_gumem.testing import RuleModel, ScriptedModel
 
 MARCH = datetime(2026, 3, 1, 9, tzinfo=timezone.utc)
@@ -102,14 +102,15 @@ def asked(settings):
             assert len(user.summaries(validity=None)) == 2
             assert user.memo["constraints"]
             agent = agent_of(model)
-            gumem.attach(agent, user_id=user.user_id)
+            gumem.attach(agent, user_id=user.user_id, when=WindowExceeds(messages=100))
             for value, tense in itertools.product(values, ("present", "past")):
                 agent.activate_session(session_id=f"{tense} {value.new}")
                 agent.input(getattr(value, tense)).start()
                 requests[tense, value.new] = model.chat_requests[-1].text
-                held = {"as_of": MARCH + timedelta(days=20)}
-                then = user.query(value.present, **held).formatted_context
-                requests["as_of", value.new] = then
+            at = MARCH + timedelta(days=20)
+            for value in values:
+                then = user.query(value.present, as_of=at)
+                requests["as_of", value.new] = then.formatted_context
     return requests
 
 

@@ -11,6 +11,7 @@ from agently import Agently
 from agently_gumem.prompts import Prompts, TopicFacts
 from agently_gumem.records import Fact, Memo, Message
 from agently_gumem.testing import Reply, Request, RuleModel, ScriptedModel
+from agently_gumem.testing._rewrite import first_person
 
 NOW = datetime(2024, 5, 1, 10, 0, tzinfo=timezone.utc)  # a Wednesday
 PROMPTS = Prompts()
@@ -572,3 +573,19 @@ def test_a_rule_model_answers_an_agent_s_memory_request():
         data = request.input(prompt.text).output(prompt.output).get_data()
         assert model.memory_requests
     assert [(f["content"], f["sources"]) for f in data["facts"]] == [("用户叫小航", ["m1"])]
+
+
+@pytest.mark.parametrize(
+    ("said", "own"),
+    [
+        ("I only flies business", "I only fly business"),
+        ("I is vegan", "I am vegan"),
+        ("I watches films", "I watch films"),
+        ("I uses Vim", "I use Vim"),
+        ("I has a cat", "I have a cat"),
+        ("I have a cat", "I have a cat"),
+    ],
+)
+def test_what_others_do_is_taken_for_ones_own_in_good_english(said, own):
+    """A careless reader makes another's trait the speaker's, and still writes a sentence."""
+    assert first_person(said) == own

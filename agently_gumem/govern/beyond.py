@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from agently_gumem.govern.recipients import recipients
 from agently_gumem.model import Use
 from agently_gumem.records import Outside
+from agently_gumem.records.account import Recipient
 from agently_gumem.scope import Scope
 
 if TYPE_CHECKING:
@@ -25,44 +26,36 @@ def outside(scope: Scope, plan: "Plan", usage: Iterable[Use], agent: Any | None)
     if plan.nothing:
         return []
     told = recipients(scope, usage, agent)
-    found = [*_models(plan, [r for r in told if r.kind == "model"], agent is not None)]
-    found += [
-        Outside(
-            kind="webhook" if r.kind == "webhook" else "export",
-            where=r.where,
-            what=f"{r.what}: {r.count} times, of all that was known then",
-            first=r.first,
-            last=r.last,
-        )
-        for r in told
-        if r.kind != "model"
-    ]
+    asked = [r for r in told if r.kind == "model"]
+    sent = [_sent(r) for r in told if r.kind != "model"]
+    return [*_models(plan, asked, agent is not None), *sent, *_files(scope, plan)]
+
+
+def _sent(told: Recipient) -> Outside:
+    return Outside(
+        kind="webhook" if told.kind == "webhook" else "export",
+        where=told.where,
+        what=f"{told.what}: {told.count} times, of all that was known then",
+        first=told.first,
+        last=told.last,
+    )
+
+
+def _files(scope: Scope, plan: "Plan") -> list[Outside]:
+    """Tell of files: what the application saved, copies of the store, and those of a server."""
+    found: list[Outside] = []
     if any(m.event_type == "message" for m in _messages(plan)):
-        found.append(
-            Outside(
-                kind="session file",
-                where="files that the application saved of its Agently sessions",
-                what="history and memo; loaded again, they lose it at the next turn",
-            )
-        )
+        where = "files that the application saved of its Agently sessions"
+        what = "history and memo; loaded again, they lose it at the next turn"
+        found.append(Outside(kind="session file", where=where, what=what))
     kind = scope.services.store.kind
     if kind != "memory":
-        found.append(
-            Outside(
-                kind="backup",
-                where="copies of the store's folder",
-                what="all records of their time",
-            )
-        )
+        where = "copies of the store's folder"
+        found.append(Outside(kind="backup", where=where, what="all records of their time"))
     if kind == "server":
-        found.append(
-            Outside(
-                kind="server files",
-                where="the folder of the Chroma server",
-                what="bytes of deleted rows, until its operator cleans them: "
-                "see the erasure of forget(erase=True)",
-            )
-        )
+        where = "the folder of the Chroma server"
+        what = "bytes of deleted rows; erasure of forget(erase=True) says what its operator runs"
+        found.append(Outside(kind="server files", where=where, what=what))
     return found
 
 
@@ -70,7 +63,7 @@ def _messages(plan: "Plan") -> list[Any]:
     return [*plan.messages, *(old for old, _ in plan.cut.values())]
 
 
-def _models(plan: "Plan", asked: list[Any], served: bool) -> list[Outside]:
+def _models(plan: "Plan", asked: list[Recipient], served: bool) -> list[Outside]:
     """Tell of the models: that of the digests, and that of the chat itself."""
     digested = [m for m in _messages(plan) if m.status == "processed" or m.attempts]
     times = sorted(f.created_at for f in plan.facts)

@@ -149,7 +149,7 @@ class Forgetting(UserPart):
         clear_caches()
         scope.services.embedder.forget()
         if erase:
-            erased = await self.worker.thread(scope.services.store.erase)
+            erased = await self.worker.alone(scope.services.store.erase)
             done = {**asdict(erased), "left": dict(erased.left), "complete": erased.complete}
             told = {"erased": erased.complete, "erasure": done}
             report = report.model_copy(update=told)

@@ -50,7 +50,7 @@ def due(
     """
     by_topic: dict[str, list[Fact]] = {}
     for fact in facts:
-        if fact.validity == "active":
+        if fact.validity == "active" and not fact.access:  # every reader sees a Summary
             by_topic.setdefault(fold(fact.topic), []).append(fact)
     current = {fold(s.topic): s for s in summaries if s.validity == "active"}
     found: list[Due] = []

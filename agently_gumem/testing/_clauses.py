@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from agently_gumem.testing import _patterns as say
 from agently_gumem.testing._brief import Brief
-from agently_gumem.testing._rewrite import expand, singular
+from agently_gumem.testing._rewrite import expand, first_person, singular
 from agently_gumem.text import CJK, is_chinese
 
 _SENTENCE = re.compile(r"[^.!?。！？;；\n]+(?:\.(?=\S)[^.!?。！？;；\n]*)*[.!?。！？;；]*")
@@ -137,8 +137,9 @@ class _Reader:
         clause = say.LEAD.sub("", piece)
         if self.brief.others:
             return clause
-        return (say.OTHER_ZH if self.chinese else say.OTHER).sub("我" if self.chinese else "I",
-                                                                 clause, count=1)  # fmt: skip
+        if self.chinese:
+            return say.OTHER_ZH.sub("我", clause, count=1)
+        return first_person(say.OTHER.sub("I", clause, count=1))
 
     def _kind(self, clause: str, inside: bool) -> str:
         bare = say.HEDGE_LEAD.sub("", clause)

@@ -36,6 +36,7 @@ _VERBS = frozenset(
 )
 """Verbs that end as adverbs and past forms do."""
 _SHAPES = {"am": "is", "have": "has", "do": "does", "are": "is"}
+_BARE = {"is": "am", "has": "have", "does": "do", "goes": "go", "was": "was"}
 _CALLED = re.compile(r"^(?:please )?call me\s+(.+)$", re.IGNORECASE)
 _CALLED_ZH = re.compile(r"^(?:以后|请|可以|你|就)*(?:叫我|称呼我为?)\s*(.+?)(?:就好|就行|吧)?$")
 _BID = re.compile(r"^(?:please\s+|let us\s+(?:just\s+|always\s+)?)?(.+)$", re.IGNORECASE)
@@ -65,6 +66,16 @@ def singular(text: str) -> str:
     ):
         text = re.sub(pattern, mine, text, flags=re.IGNORECASE)
     return text
+
+
+def first_person(clause: str) -> str:
+    """Write "I loves" as "I love": what was said of somebody else, taken for the speaker's own."""
+    found = re.match(rf"I((?: (?:{_ADVERBS}))*) ([a-z]+s)\b", clause)
+    if not found:
+        return clause
+    base = re.sub(r"ies$", "y", re.sub(r"(?<=ss|ch|sh)es$|(?<=x)es$|(?<!ie)s$", "", found[2]))
+    verb = _BARE.get(found[2], base)
+    return f"I{found[1]} {verb}{clause[found.end() :]}"
 
 
 def third_person(clause: str, speaker: str = "", *, hedged: bool = False) -> str:

@@ -71,9 +71,6 @@ def decide(records: Records, wanted: Wanted, terms: Terms) -> Plan:
     gone.summaries |= {s.id for s in records.summaries.values() if signs.says(s.content)}
     note = {"at": terms.now, "actor": terms.actor, "reason": terms.reason}
     mends = mended(records, gone, note)
-    kept = [
-        i for i, f in mends.items() if f.source_message_ids != records.facts[i].source_message_ids
-    ]
     stay = {i: mends.get(i, f) for i, f in records.facts.items() if i not in gone.facts}
     cleaned = {i: c for i, f in stay.items() if (c := _clean_fact(f, wanted)) != f}
     stay |= cleaned
@@ -94,9 +91,17 @@ def decide(records: Records, wanted: Wanted, terms: Terms) -> Plan:
         changed=[*changed.values(), *topics.changed.values()],
         memo=memo.state if memo.state is not records.memo else None,
         memo_keys=memo.keys,
-        kept=sorted(kept),
+        kept=_poorer(records, mends),
         echoes=found.echoes,
         bare=topics.bare,
+    )
+
+
+def _poorer(records: Records, mends: Mapping[str, Fact]) -> list[str]:
+    """Name the Facts that lost a source and stay."""
+    before = records.facts
+    return sorted(
+        i for i, f in mends.items() if f.source_message_ids != before[i].source_message_ids
     )
 
 

@@ -1,4 +1,4 @@
-"""What rests on what: which records go, which are cut, and how the others stay whole (pure)."""
+"""What rests on what: which records go with those that are named (pure)."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -137,5 +137,6 @@ def _falls(records: Records, fact: Fact, gone: Fallen, least: int) -> str:
 
 
 def left_of(records: Records, fact: Fact, gone: Fallen) -> list[Message]:
+    """List the sources of a Fact that are there and stay."""
     held = (records.messages.get(i) for i in fact.source_message_ids if i not in gone.messages)
     return [m for m in held if m is not None]
