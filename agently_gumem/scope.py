@@ -76,7 +76,7 @@ class Selected(Protocol):
 
 
 class Outdated(Exception):  # noqa: N818  # not an error: it is decided anew
-    """What was to be written was decided before something was forgotten."""
+    """What was to be written was decided before something was forgotten or corrected."""
 
 
 @dataclass

@@ -630,3 +630,36 @@ def test_without_an_agent_the_handlers_clean_what_they_are_given(tmp_path):
                 STAYS,
                 "I run.",
             ]
+
+
+def test_turns_digests_and_forgetting_beside_each_other_lose_and_leave_nothing(tmp_path):
+    """Whatever overlaps: what is forgotten last is nowhere, and all the rest is stored once."""
+    with ScriptedModel(memory=fact_answer) as model:
+        own = {"OpenAICompatible": model.settings}
+        with GUMem(tmp_path, model_settings=own) as gumem:
+            user = gumem.user("alice")
+            told = [f"I own {n} kites." for n in range(10, 22)]
+
+            def talk():
+                for n, line in enumerate(told):
+                    user.add_messages({"content": line, "id": f"k-{n}"}, session_id="s")
+                    user.add_messages({"content": TOLD, "id": f"d-{n}"}, session_id="s")
+
+            def digest():
+                while talking.is_alive():
+                    user.digest()
+
+            talking = threading.Thread(target=talk)
+            digesting = threading.Thread(target=digest)
+            talking.start()
+            digesting.start()
+            while talking.is_alive():
+                user.forget(matching=NAME)
+            digesting.join(30)
+            assert not digesting.is_alive()
+            user.forget(matching=NAME)
+            user.digest()
+            assert NAME not in everywhere(user)
+            assert sorted(m.content for m in user.messages()) == told
+            assert sorted(f.content for f in user.facts()) == told
+            assert {m.status for m in user.messages()} == {"processed"}

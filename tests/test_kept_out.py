@@ -31,7 +31,7 @@ def told(gumem, user):
 
 
 def test_what_is_detected_reaches_nothing(use, tmp_path, caplog):
-    """Secrets, cards, identity and account numbers: not in the store, a log, an event, a request."""
+    """Secrets and numbers of people: not in the store, a log, an event or a request."""
     caplog.set_level(logging.DEBUG, logger="agently_gumem")
     texts = detected("first")
     values = [value for _, own in texts for value in own]
@@ -54,18 +54,18 @@ def test_what_is_detected_reaches_nothing(use, tmp_path, caplog):
 
 def test_a_secret_in_a_turn_stays_in_the_turn(tmp_path):
     """The user's own request carries it to the model; the memory keeps a placeholder of it."""
-    secret = "hunter2-Zebra-77"
+    word = "hunter2-Zebra-77"
     with RuleModel() as model, GUMem(tmp_path) as gumem:
         agent = agent_of(model)
         memory = attached(gumem, agent, "s")
-        agent.input(f"My wifi password is {secret}, and I take size 42 shoes.").start()
+        agent.input(f"My wifi password is {word}, and I take size 42 shoes.").start()
         memory.digest()
-        assert secret in model.chat_requests[0].text
-        assert not any(secret in request.text for request in model.memory_requests)
+        assert word in model.chat_requests[0].text
+        assert not any(word in request.text for request in model.memory_requests)
         assert "[secret]" in memory.user.messages()[0].content
         assert any("42" in fact.content for fact in memory.user.facts())
         gumem.sweep()
-    assert bytesearch.find(tmp_path, [secret]) == []
+    assert bytesearch.find(tmp_path, [word]) == []
 
 
 def test_special_statements_are_neither_listed_nor_recalled_nor_exported(use, tmp_path):

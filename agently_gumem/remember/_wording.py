@@ -30,7 +30,7 @@ _PERSON_CN = (
 )
 OTHER = re.compile(
     rf"^(?:and|so|well|also|oh|yes|no)?\s*(?:(?:my|our|his|her|their|a|the)\s+(?:\w+\s+){{0,2}}?"
-    rf"(?:{_PERSON})(?P<own>['’]s\s+)?(?:\s+(?!and\b)[a-z]+ly)?|he|she|they|someone|somebody|"
+    rf"(?:{_PERSON})(?:-in-law)?(?P<own>['’]s\s+)?(?:\s+(?!and\b)[a-z]+ly)?|he|she|they|someone|somebody|"
     rf"everyone|everybody)(?:\b|(?<=\s))(?!\s+and\s+i\b)\s*"
 )
 OTHER_CN = re.compile(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, cast
 
+from agently_gumem.remember.rendered import input_of
 from agently_gumem.text import make_safe
 
 LABEL = "[input]:\n"
@@ -67,6 +68,8 @@ def said(message: Any) -> Said:
     text = make_safe(_text(content))
     if role == "user" and text.startswith(LABEL):
         text = text[len(LABEL) :]
+    elif role == "user":
+        text = input_of(text)
     return Said(str(role or "user"), text)
 
 

@@ -351,7 +351,10 @@ async def _rebuild(scope: Scope, agent: Any | None, report: DigestReport) -> Non
     active = [
         f
         for f in scope.index.facts.values()
-        if f.validity == "active" and f.certainty != "inferred" and f.kind != "plan"
+        if f.validity == "active"
+        and f.certainty != "inferred"
+        and f.kind != "plan"
+        and not f.access
     ]
     active.sort(key=lambda f: f.updated_at)
     seen = scope.generation

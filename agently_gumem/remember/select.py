@@ -39,7 +39,7 @@ _NOISE_EVENTS = """
     scroll scrolling hover hovering mousemove mouseover mouseenter mouseleave mouseout cursor
     cursormove pointermove focus blur resize expand expanded expandpanel panelexpanded panelexpand
     collapse collapsed collapsepanel panelcollapsed toggle togglepanel panel dwellscroll viewport
-    keydown keyup touchmove strayclick misclick accidentalclick rageclick deadclick dwell idle
+    keydown keyup touchmove strayclick misclick accidentalclick rageclick deadclick idle
     impression heartbeat pagination pagecursor nextcursor nexttoken pagetoken tooltoken csrf nonce
     onetimetoken sessiontoken uistate temporarysort panelstate
 """
