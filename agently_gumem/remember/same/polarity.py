@@ -71,9 +71,7 @@ _POLES = tuple(
     )
 )
 # What stands behind these in its clause is what is denied, or passed over.
-_TURN = re.compile(
-    NEGATION.pattern + r"|\b(?:over|rather than|instead of|than)\b|而不是|而非|比起"
-)
+_TURN = re.compile(NEGATION.pattern + r"|\b(?:over|rather than|instead of|than)\b|而不是|而非|比起")
 _CLAUSE = re.compile(r"[,;.，；。！!]|\bbut\b|\band\b|但|却")
 
 
