@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         Memo,
         MemoryContext,
         Message,
+        Outside,
         StableFact,
         Summary,
         Topic,
@@ -79,6 +80,7 @@ __all__ = [
     "Message",
     "ModelError",
     "NotFound",
+    "Outside",
     "PrivacyPolicy",
     "RecallConfig",
     "Retention",
@@ -112,7 +114,8 @@ _HOMES = {
     "hooks": "DROP HookEvent Hooks verify_signature",
     "privacy": "PrivacyPolicy Retention Treatment",
     "records": (
-        "Action ContextItem Fact ForgetReport Memo MemoryContext Message StableFact Summary Topic"
+        "Action ContextItem Fact ForgetReport Memo MemoryContext Message Outside StableFact "
+        "Summary Topic"
     ),
     "records.account": "HistoryEntry ImportReport UserReport",
     "remember.job": "DigestReport",

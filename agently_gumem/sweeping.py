@@ -17,7 +17,7 @@ async def sweep(engine: Engine) -> dict[str, int]:
 
     Forgetting goes on where GUMEM_OFF is set: it is a right. Only digests do not.
     """
-    done = dict.fromkeys(("users", "messages", "failed", "forgotten", "erased"), 0)
+    done: dict[str, int] = {"users": 0, "messages": 0, "failed": 0, "forgotten": 0, "erased": 0}
     store = engine.services.store
 
     async def digested(scope: Scope) -> None:

@@ -800,3 +800,21 @@ def test_two_gumems_on_one_path_one_after_the_other(use, tmp_path):
             shown = gumem.user("alice").query("What is my dog called?").formatted_context
             assert "Biscuit" in shown
             assert "nuts" in shown
+
+
+def test_another_roles_word_about_itself_is_not_the_users(use):
+    """Beside a user, a seller who says "I" tells of the seller; alone, a patient is the user."""
+
+    def answer(request):
+        lines = request.data["NEW MESSAGES"]
+        facts = [{"content": m["text"], "sources": [m["ref"]]} for m in lines]
+        return {"facts": facts, "memo": []}
+
+    with use(ScriptedModel(memory=answer)), GUMem() as gumem:
+        seller = {"role": "seller", "content": "I live in Utrecht and only take cash."}
+        buyer = {"role": "user", "content": "I want to see the bike on Friday."}
+        market, clinic = gumem.user("alice"), gumem.user("bob")
+        market.add_messages([seller, buyer], digest=True)
+        clinic.add_messages({"role": "patient", "content": "I live in Utrecht."}, digest=True)
+        assert [f.subject for f in market.facts()] == ["seller", "user"]
+        assert [f.subject for f in clinic.facts()] == ["user"]

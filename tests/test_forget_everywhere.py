@@ -663,3 +663,29 @@ def test_turns_digests_and_forgetting_beside_each_other_lose_and_leave_nothing(t
             assert sorted(m.content for m in user.messages()) == told
             assert sorted(f.content for f in user.facts()) == told
             assert {m.status for m in user.messages()} == {"processed"}
+
+
+def test_what_was_said_in_chinese_goes_with_what_repeats_it():
+    """Names without a capital, and a number in the other way of writing it."""
+    with RuleModel() as model:
+        own = {"OpenAICompatible": model.settings}
+        with GUMem(model_settings=own) as gumem:
+            user = gumem.user("alice")
+            said = [
+                ("user", "我女儿叫林小雨。我喜欢浅色跑鞋。"),
+                ("assistant", "好的，林小雨这个名字真好听。跑鞋我记住了。"),
+                ("user", "我的预算是800元。"),
+                ("assistant", "明白，预算八百元以内。"),
+                ("assistant", "林小雨六岁就可以慢跑了。"),
+            ]
+            user.add_messages([{"role": r, "content": c} for r, c in said])
+            user.digest()
+            for word in ("林小雨", "800"):
+                user.forget(fact_ids=[f.id for f in user.facts() if word in f.content])
+            assert pairs(user.messages()) == [
+                ("user", "[forgotten]我喜欢浅色跑鞋。"),
+                ("assistant", "[forgotten]跑鞋我记住了。"),
+            ]
+            assert [f.content for f in user.facts()] == ["用户喜欢浅色跑鞋"]
+            assert user.memo == {"user_preferences": {"浅色跑鞋": "用户喜欢浅色跑鞋"}}
+            assert [t.name for t in user.topics()] == ["浅色跑鞋"]

@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast, get_args
 
@@ -17,7 +17,7 @@ from agently_gumem.recall.nominate import nearest_topics, nominate
 from agently_gumem.records import Certainty, Change, Fact, Kind, Message, TimeRange, now
 from agently_gumem.remember import hooking
 from agently_gumem.remember.behave import claim, is_action
-from agently_gumem.remember.ground import ground_fact, spoken
+from agently_gumem.remember.ground import ground_fact, is_persons, spoken
 from agently_gumem.remember.reconcile import Proposal
 from agently_gumem.remember.select import PLACEHOLDERS
 from agently_gumem.remember.timing import ground_time, told_time
@@ -188,6 +188,7 @@ class _Judge:
     ) -> Extracted:
         """Sort drafts into proposals and what is dropped."""
         out = Extracted([], answer, self.candidates)
+        served = {m.session_id for m in self.refs.values() if fold(m.role) == "user"}
         for given, maybe in zip(drafts, vectors, strict=True):
             vector = maybe if maybe is not None else np.zeros(self.scope.index.dimension, "f4")
             sources = self._sources(given, vector)
@@ -203,7 +204,8 @@ class _Judge:
                 out.dropped[reason] += 1
                 continue
             self.taken.update(m.id for m in sources)
-            fact = kept_under(_fact(self.scope, draft, sources, self.following), special)
+            fact = _fact(self.scope, draft, sources, self.following, served)
+            fact = kept_under(fact, special)
             out.proposals.append(Proposal(draft.ref, fact, draft.same_as, tuple(draft.replaces)))
             for name, candidate in self.candidates.items():
                 near = float(vector @ self.vectors[candidate.id])
@@ -296,10 +298,14 @@ def _following(scope: Scope, messages: Iterable[Message]) -> dict[str, str]:
 
 
 def _fact(
-    scope: Scope, draft: FactDraft, sources: Sequence[Message], following: Mapping[str, str]
+    scope: Scope,
+    draft: FactDraft,
+    sources: Sequence[Message],
+    following: Mapping[str, str],
+    served: Collection[str],
 ) -> Fact:
     content = scope.services.select(draft.content.strip()).text
-    subject = _subject(draft.subject, sources)
+    subject = _subject(draft.subject, sources, served)
     times = [m.timestamp for m in sources if m.timestamp is not None]
     moment = now()
     ends = [m.expires_at for m in sources if m.expires_at is not None]
@@ -344,10 +350,15 @@ def _certainty(draft: FactDraft, sources: Sequence[Message]) -> Certainty:
     return "observed" if done else "stated"
 
 
-def _subject(name: str, sources: Sequence[Message]) -> str:
-    """Take a speaker's name or one that the sources hold; anybody else is the user."""
+def _subject(name: str, sources: Sequence[Message], served: Collection[str]) -> str:
+    """Take a speaker's name or one that the sources hold; anybody else is the user.
+
+    Where a user speaks in the session too, another person's role, such as seller, is not them.
+    """
     if fold(name) in _SELF:
-        speakers = {m.speaker for m in sources if m.speaker}
+        people = [m for m in sources if is_persons(m)]
+        others = {m.role for m in people if m.session_id in served and fold(m.role) != "user"}
+        speakers = {m.speaker for m in sources if m.speaker} or others
         return speakers.pop() if len(speakers) == 1 else "user"
     name = name.strip()[:LONGEST_NAME]
     told = any(fold(name) in fold(f"{m.speaker} {m.content}") for m in sources)

@@ -16,7 +16,7 @@ SUPPORT_SHARE = 0.2
 SUPPORT_SIMILARITY = 0.5
 # Roles of a machine. Another role is the application's own word for a person ("patient", "seller").
 _TALKS = frozenset({"assistant", "ai", "bot", "chatbot", "model", "agent", "助手"})
-_MACHINES = _TALKS | {"system", "developer", "tool", "function", "系统"}
+MACHINES = _TALKS | {"system", "developer", "tool", "function", "系统"}
 # A number weighs as much as this many words: "500-800" alone carries a budget.
 _NUMBER_WEIGHT = 2
 
@@ -125,7 +125,12 @@ def _from_person(message: Message) -> bool:
     An event (a search, a tool call, a stage, a memo that was taken over) tells what happened,
     whoever reports it; of what is told, only a person's word is a source about the user.
     """
-    return not _is_told(message) or fold(message.role) not in _MACHINES
+    return not _is_told(message) or fold(message.role) not in MACHINES
+
+
+def is_persons(message: Message) -> bool:
+    """Tell what a person said from what a machine said, and from what only happened."""
+    return _is_told(message) and fold(message.role) not in MACHINES
 
 
 def _is_told(message: Message) -> bool:

@@ -150,9 +150,7 @@ async def _hooked(
     before = [
         r
         for r in records
-        if isinstance(r, Summary)
-        and r.id not in asked
-        and fold(r.topic) not in unchanged
+        if isinstance(r, Summary) and r.id not in asked and fold(r.topic) not in unchanged
     ]
     # The new ones last: one that a hook gave the words of its predecessor is that one, active.
     return list(kept.values()), [*before, *kept.values()]

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from agently_gumem.records import Fact, MemoState, Message, Summary, Topic, noted, now
 from agently_gumem.remember import hooking
 from agently_gumem.remember.align import Said
-from agently_gumem.remember.form import said_id, skip_id
+from agently_gumem.remember.form import form_of, said_id
 from agently_gumem.remember.journal import (
     IMPORTED_MEMO,
     check,
@@ -221,7 +221,7 @@ def buried(origin: Scope, record: Fact | Summary | Topic | Message) -> bool:
 
 def passed_over(scope: Scope, before: Said | None, said: Said) -> bool:
     """Tell whether a message is known as one that must not be taken up."""
-    return bool(scope.passed_over) and skip_id(scope, before, said) in scope.passed_over
+    return form_of(scope).passed_over(before, said)
 
 
 def newer(record: Any, held: Any) -> bool:

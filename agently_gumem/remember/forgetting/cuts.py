@@ -7,13 +7,10 @@ from agently_gumem.records import Fact, Message
 from agently_gumem.remember.forgetting import traces
 from agently_gumem.remember.forgetting.plan import Fallen, Records, Wanted, standing
 from agently_gumem.remember.forgetting.traces import CUT, Held, Statement, Traces
+from agently_gumem.remember.ground import MACHINES
 from agently_gumem.text import fold
 
-# Who talks without being a person, and what is told: an event tells what happened.
-_MACHINES = frozenset(
-    {"assistant", "ai", "bot", "chatbot", "model", "agent", "助手"}
-    | {"system", "developer", "tool", "function", "系统"}
-)
+# What is told: another event tells what happened, whoever reports it.
 _TOLD = frozenset({"", "message", "stage", "imported_memo"})
 # A sentence of a message, found again by its words alone, needs so many that carry meaning.
 _SENTENCE_TERMS = 3
@@ -21,7 +18,7 @@ _SENTENCE_TERMS = 3
 
 def by_machine(message: Message) -> bool:
     """Tell what a machine said, and so only repeated, from what a person said or did."""
-    return fold(message.role) in _MACHINES and fold(message.event_type) in _TOLD
+    return fold(message.role) in MACHINES and fold(message.event_type) in _TOLD
 
 
 @dataclass

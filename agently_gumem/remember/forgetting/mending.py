@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agently_gumem.records import Fact, noted
+from agently_gumem.remember.behave import distinct
 from agently_gumem.remember.forgetting.plan import Fallen, Records, left_of
 
 _COUNTED = re.compile(r"(?<![\d.])\d+(?=\s*(?:times|次))")
@@ -59,6 +60,7 @@ def _without_sources(records: Records, fact: Fact, gone: Fallen) -> dict[str, An
         ],
     }
     if fact.kind == "behavior" and fact.count > 1:
-        fields["count"] = len(left)
-        fields["content"] = _COUNTED.sub(str(len(left)), fact.content)
+        times = len(distinct(left))
+        fields["count"] = times
+        fields["content"] = _COUNTED.sub(str(times), fact.content)
     return fields

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from agently_gumem.records import Fact, MemoState, Message, Summary, Topic
+from agently_gumem.remember.behave import distinct
 from agently_gumem.remember.forgetting.matching import texts_of
 from agently_gumem.remember.ground import ground_fact
 
@@ -124,7 +125,7 @@ def _falls(records: Records, fact: Fact, gone: Fallen, least: int) -> str:
     if not left:
         return "sources"
     if fact.kind == "behavior" and fact.count > 1:
-        return "habit" if len(left) < least else ""
+        return "habit" if len(distinct(left)) < least else ""
     speakers = {m.speaker for m in records.messages.values() if m.speaker}
     verdict = ground_fact(
         fact.content,
