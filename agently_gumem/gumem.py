@@ -308,7 +308,7 @@ class GUMem:
             )
 
     async def _sweep(self) -> dict[str, int]:
-        """Digest what waits for any user, forget what has expired, and erase what was deleted.
+        """Forget what has expired, digest what waits for any user, and erase what was deleted.
 
         What waits is digested in sessions that nobody has open in this process. The bytes of all
         that was deleted or cut since the last time go from the files of an embedded store.

@@ -1,4 +1,4 @@
-"""Sweep: what waits is digested, what has expired is forgotten, what was deleted is erased."""
+"""Sweep: what has expired is forgotten, what waits is digested, what was deleted is erased."""
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable
@@ -33,12 +33,12 @@ async def sweep(engine: Engine) -> dict[str, int]:
         gone = await expire(scope, engine.services.privacy, now())
         done["forgotten"] += len(gone.messages) + len(gone.facts) + len(gone.summaries)
 
+    due = await engine.worker.thread(_due, engine)
+    done["failed"] += await _each(engine, due, expired)
     if not switched_off():
         waiting = await engine.worker.thread(store.pending)
         done["users"] = len(waiting)
         done["failed"] += await _each(engine, waiting, digested)
-    due = await engine.worker.thread(_due, engine)
-    done["failed"] += await _each(engine, due, expired)
     done["erased"] = await _erased(engine)
     return done
 

@@ -16,11 +16,12 @@ from agently_gumem.records.fact import (
     noted,
 )
 from agently_gumem.records.memo import Memo, MemoState, StableFact
-from agently_gumem.records.message import Action, Message, Status
+from agently_gumem.records.message import TOLD, Action, Message, Status
 from agently_gumem.records.report import ForgetReport, Outside
 from agently_gumem.records.tomb import Tomb
 
 __all__ = [
+    "TOLD",
     "Action",
     "Certainty",
     "Change",

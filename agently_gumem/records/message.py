@@ -9,6 +9,10 @@ from agently_gumem.records._base import Moment, Record, Text
 Status = Literal["pending", "chunked", "processed", "failed"]
 
 
+# Types of what was told, in whatever way it came; any other type is of something that happened.
+TOLD = frozenset({"message", "imported_memo", "imported_memory", "correction"})
+
+
 class Message(Record):
     """One message of a conversation, or one thing that the user did."""
 
@@ -25,7 +29,8 @@ class Message(Record):
     timestamp: Moment | None = None
     """None where the time is not known: then no relative date in it is resolved."""
     event_type: Text = "message"
-    """message, imported_memo, stage, or the kind of a user action such as search or save."""
+    """message, imported_memo, imported_memory, correction, stage, or the kind of a user action,
+    such as search or save."""
     page: Text = ""
     anchors: dict[str, str] = Field(default_factory=dict)
     """Ids of business objects that it is about, such as an order."""

@@ -14,7 +14,7 @@ from agently_gumem.privacy import PrivacyPolicy, SpecialCategory, Treatment
 from agently_gumem.prompts import ExtractAnswer, FactDraft
 from agently_gumem.recall.index import text_of
 from agently_gumem.recall.nominate import nearest_topics, nominate
-from agently_gumem.records import Certainty, Change, Fact, Kind, Message, TimeRange, now
+from agently_gumem.records import TOLD, Certainty, Change, Fact, Kind, Message, TimeRange, now
 from agently_gumem.remember import hooking
 from agently_gumem.remember.behave import claim, is_action
 from agently_gumem.remember.ground import ground_fact, is_persons, spoken
@@ -346,7 +346,7 @@ def _certainty(draft: FactDraft, sources: Sequence[Message]) -> Certainty:
     """Take the model's word for a guess only; what was done and not said is observed."""
     if draft.certainty == "inferred":
         return "inferred"
-    done = all(m.event_type not in ("message", "imported_memo") for m in sources)
+    done = all(m.event_type not in TOLD for m in sources)
     return "observed" if done else "stated"
 
 

@@ -30,6 +30,9 @@ _SECONDS = re.compile(r"\b\d\s*s(?:ec(?:ond)?s?)?\b|(?<!\d)\d\s*秒")
 Line = Mapping[str, Any]
 
 
+_IMPORTED = ("imported_memo", "imported_memory")
+
+
 @dataclass
 class Statement:
     """One thing said or done, on its way to a Fact."""
@@ -153,7 +156,7 @@ def _event(message: Line, text: str) -> list[Statement]:
     chinese = is_chinese(text)
     who = str(message.get("speaker", "")) or ("用户" if chinese else "User")
     kind, content = _done(event, text, who, chinese)
-    if event == "imported_memo":
+    if event in _IMPORTED:
         kind, content = "fact", text
     return [
         Statement(
@@ -162,7 +165,7 @@ def _event(message: Line, text: str) -> list[Statement]:
             kind=kind,
             sources=_ref(message),
             subject=str(message.get("speaker", "")) or "user",
-            certainty="stated" if event == "imported_memo" else "observed",
+            certainty="stated" if event in _IMPORTED else "observed",
             time=str(message.get("time", "")),
             session=str(message.get("session", "")),
             event=True,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from agently_gumem.records import Fact, Message
+from agently_gumem.records import TOLD, Fact, Message
 from agently_gumem.remember.forgetting import traces
 from agently_gumem.remember.forgetting.plan import Fallen, Records, Wanted, standing
 from agently_gumem.remember.forgetting.traces import CUT, Held, Statement, Traces
@@ -11,7 +11,7 @@ from agently_gumem.remember.ground import MACHINES
 from agently_gumem.text import fold
 
 # What is told: another event tells what happened, whoever reports it.
-_TOLD = frozenset({"", "message", "stage", "imported_memo"})
+_TOLD = TOLD | {"", "stage"}
 # A sentence of a message, found again by its words alone, needs so many that carry meaning.
 _SENTENCE_TERMS = 3
 
