@@ -11,6 +11,11 @@ from pathlib import Path
 from typing import Any
 
 Row = Mapping[str, Any]
+# Some of the data tells of health or faith. What measures how well recall finds things keeps them,
+# under a label that its questions name.
+LABEL = "all"
+KEPT = {"action": "keep", "lifetime": "P1D", "access": LABEL}
+KEEPING: Mapping[str, Any] = {"privacy": {"special": KEPT}, "recall": {"access": (LABEL,)}}
 
 
 def arguments(about: str, *, data: bool = False) -> argparse.ArgumentParser:

