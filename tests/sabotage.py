@@ -30,8 +30,8 @@ PATCHES: list[Patch] = [
     Patch(
         "2 ways in: each question",
         "host.py",
-        "        _set_section(prompt, text)\n\n\ndef _set_section",
-        "        pass\n\n\ndef _set_section",
+        "        _set_section(prompt, text)\n\n\ndef _held",
+        "        pass\n\n\ndef _held",
         "tests/test_ways_in.py::test_the_section_is_this_questions_own",
     ),
     Patch(
@@ -87,7 +87,7 @@ PATCHES: list[Patch] = [
     Patch(
         "5 select",
         "remember/journal.py",
-        "        content = scope.services.select(message.text).text\n        before =",
+        "        content = selection.text\n        before =",
         "        content = message.text\n        before =",
         "tests/test_falling_back.py::test_a_secret_reaches_no_file_no_log_no_event_and_no_request",
     ),
@@ -218,6 +218,70 @@ PATCHES: list[Patch] = [
 TARGETS = "tests/test_evals.py::test_the_targets_hold_on_rule_model"
 EXTRACT = (ROOT / "agently_gumem/templates/extract.jinja").read_text(encoding="utf-8")
 PATCHES += [
+    Patch(
+        "11 privacy: what the model flags",
+        "remember/digest.py",
+        '{"content": SPECIAL, "said": said,',
+        '{"said": said,',
+        "tests/test_kept_out.py::test_what_the_model_finds_to_be_special_loses_its_text",
+    ),
+    Patch(
+        "11 privacy: labels",
+        "records/_base.py",
+        "return not record.access or not named.isdisjoint(record.access)",
+        "return True",
+        "tests/test_kept_out.py::test_what_a_policy_keeps_has_a_label_and_a_lifetime",
+    ),
+    Patch(
+        "12 actions: enough evidence",
+        "remember/acting.py",
+        "least = self.scope.services.limits.behaviour_after",
+        "least = 1",
+        "tests/test_actions.py::test_fewer_make_no_habit_and_a_burst_is_one_event",
+    ),
+    Patch(
+        "13 past: questions",
+        "recall/past.py",
+        "    return (\n        _in_english(text)",
+        "    return False and (\n        _in_english(text)",
+        "tests/test_past.py::test_a_question_about_the_past_is_told_both_with_their_dates",
+    ),
+    Patch(
+        "14 forgetting: marks",
+        "scope.py",
+        "return bool(self.tombs) and self.tomb(record_id) in self.tombs",
+        "return False",
+        "tests/test_forget_everywhere.py::test_an_old_export_brings_nothing_back",
+    ),
+    Patch(
+        "14 forgetting: a digest under way",
+        "scope.py",
+        "        if generation != self.generation:\n            raise Outdated",
+        "        if False:\n            raise Outdated",
+        "tests/test_forget_everywhere.py::test_a_digest_that_is_running_is_decided_anew",
+    ),
+    Patch(
+        "14 forgetting: open sessions",
+        "turns.py",
+        "        await self._take_out(scope, held, whole=whole)\n",
+        "        pass\n",
+        "tests/test_forget_everywhere.py::"
+        "test_it_is_gone_from_an_open_session_and_does_not_come_back",
+    ),
+    Patch(
+        "14 forgetting: bytes",
+        "erase/database.py",
+        "values ('optimize')",
+        "values ('integrity-check')",
+        "tests/test_erase.py",
+    ),
+    Patch(
+        "15 hooks: signature",
+        "hooks/webhooks.py",
+        "    good = hmac.compare_digest(",
+        "    good = True or hmac.compare_digest(",
+        "tests/test_webhooks.py::test_what_was_not_signed_is_refused_and_nothing_raises",
+    ),
     Patch(
         "10 evaluation: references",
         "prompts.py",
