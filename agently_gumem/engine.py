@@ -14,7 +14,8 @@ from agently_gumem.config import Limits, RecallConfig
 from agently_gumem.errors import Closed, ConfigError
 from agently_gumem.events import emit
 from agently_gumem.model import Usage
-from agently_gumem.scope import Scope, Services, Troubles
+from agently_gumem.scope import Scope, Services
+from agently_gumem.troubles import Troubles
 from agently_gumem.worker import Worker
 
 # Seconds that `flush` waits for hooks of events.

@@ -124,6 +124,7 @@ class GUMem:
                 schema=schema,
                 limits=bounds,
                 select=select,
+                compare=Selector(policy.strictest()),
                 count_tokens=count,
                 memo_tokens=self._engine.recall.memo_tokens,
                 hooks=self._hooks,

@@ -1,4 +1,4 @@
-"""What Agently holds of a session between requests: whose memo it is, and how large its window."""
+"""What Agently holds of a session: whose memo it is, how large its window, what must leave it."""
 
 import hashlib
 import json
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from agently_gumem.remember.align import Mirror, Said, said
-from agently_gumem.remember.forgetting.scrub import Scrubbed
+from agently_gumem.remember.forgetting.scrub import Scrubbed, all_but_live, scrub, settle
+from agently_gumem.scope import Scope
 
 # Says, in the session's own settings (which are saved with it), which memo is ours.
 MARK = "gumem_memo"
@@ -27,6 +28,19 @@ def is_ours(memo: Any, session_settings: Any) -> bool:
 def as_text(memo: Any) -> str:
     """Bring a memo of an earlier handler to text."""
     return memo if isinstance(memo, str) else json.dumps(memo, ensure_ascii=False, default=str)
+
+
+@dataclass(frozen=True)
+class Held:
+    """What Agently holds of a session: its own lists, which can be changed in place."""
+
+    settings: Any
+    full: list[Any]
+    window: list[Any]
+
+    def said(self) -> tuple[list[Said], list[Said]]:
+        """Return what was said in its history, and in its window."""
+        return [said(m) for m in list(self.full)], [said(m) for m in list(self.window)]
 
 
 @dataclass(frozen=True)
@@ -102,3 +116,44 @@ def _with_text(message: Any, text: str) -> Any:
     if isinstance(message, dict):
         return {**cast("dict[str, Any]", message), "content": text}
     return message.model_copy(update={"content": text})
+
+
+class Sieve:
+    """Takes what was forgotten out of what Agently holds of one session."""
+
+    def __init__(self, session_id: str) -> None:
+        self._session_id = session_id
+        self._looked: int | None = None
+        """Up to which forgetting Agently's lists were looked through."""
+
+    async def look_through(self, scope: Scope, held: Held, mirror: Mirror) -> None:
+        """Take it out of a history that was restored, or came back by a turn."""
+        if not scope.tombs:
+            return
+        if self._looked != scope.generation or not is_clean(*held.said(), mirror):
+            async with scope.journal_lock:
+                await self.take_out(scope, held, mirror)
+
+    async def take_out(
+        self, scope: Scope, held: Held, mirror: Mirror, *, whole: bool = False
+    ) -> None:
+        """Change Agently's lists in place; under the user's journal lock.
+
+        Args:
+            scope: The user.
+            held: The lists.
+            mirror: What was handled of them; brought up to what is left.
+            whole: All of it goes, but what was said since it was journaled.
+        """
+        history, window = held.said()
+        found = (
+            all_but_live(mirror, history)
+            if whole
+            else await scrub(scope, self._session_id, mirror, history)
+        )
+        self._looked = scope.generation
+        if held.window is not held.full:  # as they are on Agently 4.0.8, once a history was set
+            take_out(held.window, of_window(window, history, found))
+        take_out(held.full, found)
+        if found:
+            settle(mirror, history, found)

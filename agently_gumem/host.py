@@ -14,10 +14,10 @@ from typing import Any, cast
 from agently_gumem.engine import Engine
 from agently_gumem.errors import Closed
 from agently_gumem.flights import Flights
-from agently_gumem.held import MARK, fingerprint, is_ours
+from agently_gumem.held import MARK, Held, fingerprint, is_ours
 from agently_gumem.recall.memo import render_memo
 from agently_gumem.session import MemorySession
-from agently_gumem.turns import Held, Request, SessionTurns
+from agently_gumem.turns import Request, SessionTurns
 
 SECTION = "CHAT SESSION MEMO"
 # Seconds that a question waits for what is recalled for it; then it is asked without.

@@ -1,12 +1,10 @@
 """One way to ask the model, through Agently: a prompt in, a validated answer out."""
 
 import asyncio
-import concurrent.futures
 import functools
-import threading
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar, cast
@@ -17,7 +15,10 @@ from pydantic import BaseModel
 from agently_gumem.errors import ModelError
 from agently_gumem.prompts import Prompt, read_answer
 from agently_gumem.records import aware, now
+from agently_gumem.worker import left_behind
 
+REQUESTER = "plugins.ModelRequester.OpenAICompatible"
+"""Where Agently's settings name the model."""
 _UNPARSED = "<string>:"
 R = TypeVar("R")
 _CORRECTION = (
@@ -132,7 +133,10 @@ class Model:
         began = time.monotonic()
         where: list[str] = []
         send = functools.partial(self._send, prompt, text, agent, where)
-        task = asyncio.wrap_future(_beside(send))
+        # Agently reads an answer with a JSON5 parser in Python, 60 ms for a kilobyte of it: on the
+        # worker's loop every user would wait for that. Left behind, a request ends with the
+        # timeouts of its HTTP client.
+        task = asyncio.wrap_future(left_behind(lambda: asyncio.run(send()), "gumem-model"))
         task.add_done_callback(_retrieve)
         # `wait_for` does not end a request on Agently 4.0.x, which swallows the cancellation: the
         # task is left behind instead, beside the timeouts of its HTTP client.
@@ -214,41 +218,21 @@ class Model:
         )
 
 
-def _where(settings: Any) -> str:
-    """Name the model that a request goes to, without what may stand for a password in it."""
-    name = "plugins.ModelRequester.OpenAICompatible"
-    address = str(settings.get(f"{name}.base_url") or "")
+def named(address: str, name: str) -> str:
+    """Name a model by address and name, without what may stand for a password in the address."""
     parts = urlsplit(address)
     shown = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
-    return " ".join(filter(None, (shown, str(settings.get(f"{name}.model") or ""))))
+    return " ".join(filter(None, (shown, name)))
+
+
+def _where(settings: Any) -> str:
+    """Name the model that a request of these settings goes to."""
+    address, name = (str(settings.get(f"{REQUESTER}.{k}") or "") for k in ("base_url", "model"))
+    return named(address, name)
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
-
-
-def _beside(
-    send: Callable[[], Coroutine[Any, Any, R]],
-) -> "concurrent.futures.Future[R]":
-    """Run a request in a daemon thread with a loop of its own.
-
-    Agently reads an answer with a JSON5 parser in Python, 60 ms for a kilobyte of it: on the
-    worker's loop every user would wait for that. A thread that is left behind ends with the
-    timeouts of its HTTP client, and never holds up the end of the process.
-    """
-    future: concurrent.futures.Future[R] = concurrent.futures.Future()
-    future.set_running_or_notify_cancel()
-
-    def run() -> None:
-        try:
-            answer = asyncio.run(send())
-        except BaseException as error:  # noqa: BLE001  # whoever waits takes it
-            future.set_exception(error)
-        else:
-            future.set_result(answer)
-
-    threading.Thread(target=run, name="gumem-model", daemon=True).start()
-    return future
 
 
 def _retrieve(task: "asyncio.Future[Any]") -> None:

@@ -5,6 +5,7 @@ Everything is plain data and is checked where it is made; a dict of the same fie
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -200,11 +201,33 @@ class PrivacyPolicy(_Checked):
             yield from ((f"special_words.{category}", word) for word in words)
         yield from (("harmless_words", word) for word in self.harmless_words)
 
+    def strictest(self) -> "PrivacyPolicy":
+        """Return the policy that takes out all that this one could keep or drop."""
+        redacted: dict[str, Any] = dict.fromkeys(_FIELDS.values(), REDACT)
+        return self.model_copy(update={**redacted, "special": REDACT, "special_categories": {}})
+
     def treatment(self, category: Category) -> Treatment:
         """Return what happens to a category."""
         if name := _FIELDS.get(category):
             return getattr(self, name)
         return self.special_categories.get(category, self.special)  # type: ignore[call-overload]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A text as it may be remembered, and what was found in it."""
+
+    text: str
+    found: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Kind of placeholder -> how many took the place of something."""
+    drop: bool = False
+    """The whole message is not for memory."""
+    access: tuple[str, ...] = ()
+    """Labels under which what was kept may be shown."""
+    lifetime: timedelta | None = None
+    """How long what was kept may be kept, the shortest time of all that was found."""
+    special: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Category of special content -> how many statements, taken out or kept under limits."""
 
 
 def event_key(event_type: str) -> str:

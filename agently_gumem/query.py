@@ -216,13 +216,14 @@ def in_window(scope: Scope, asked: Asked) -> frozenset[str]:
     if not asked.window or asked.session_id is None:
         return frozenset()
     shown = {said(message) for message in asked.window}
-    form = form_of(scope)
-    selected = {form.form(s) for s in shown}
-    shown |= selected | {form.changed(s) for s in selected}
+    held = scope.messages_of(asked.session_id)
+    changed: set[Said] = set()
+    if any(m.said for m in held):
+        form = form_of(scope)
+        changed = {form.changed(form.form(s)) for s in shown}
+    shown |= {Said(s.role, scope.services.select(s.text).text) for s in shown}
     return frozenset(
-        m.id
-        for m in scope.messages_of(asked.session_id)
-        if stored_form(m) in shown or Said(m.role, m.content) in shown
+        m.id for m in held if Said(m.role, m.content) in shown or stored_form(m) in changed
     )
 
 

@@ -8,10 +8,9 @@ import asyncio
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,100 +18,30 @@ from numpy.typing import NDArray
 from agently_gumem.blas import one_thread
 from agently_gumem.config import Limits
 from agently_gumem.embedder import Embedder
-from agently_gumem.errors import EmbedderError, StoreError
+from agently_gumem.embedding import Refusals, embed_each, is_vector
+from agently_gumem.errors import StoreError
 from agently_gumem.hooks import Hooks
 from agently_gumem.ids import Ids
 from agently_gumem.memo_schema import MemoSchema
 from agently_gumem.model import Model
-from agently_gumem.privacy import PrivacyPolicy
+from agently_gumem.privacy import PrivacyPolicy, Selection
 from agently_gumem.prompts import Prompts
 from agently_gumem.recall.index import UserIndex, text_of
-from agently_gumem.records import MemoState, Message, Tomb, now
+from agently_gumem.records import MemoState, Message, Tomb
 from agently_gumem.records.refused import Let, Refusal, ids_of, let_in, memo_without
 from agently_gumem.rows import Kept, flag_row, from_row, to_row
 from agently_gumem.store import Row, ScopedStore, Store
+from agently_gumem.troubles import Backoff, Troubles
 from agently_gumem.worker import Worker
 
 R = TypeVar("R")
 WAITING = ("pending", "chunked")
-# Calls of an embedder that fail in a row before the rest waits for the next digest or load: it is
-# down then, and each call may take its time. One bad text among 64 is found within seven.
-REFUSALS = 12
-# So often a text is refused before it is asked for no more: it is the text, not the embedder.
-_GIVE_UP = 3
-# So many refused texts are known by their hash; of more, the first ones are tried anew.
-_MOST_REFUSED = 10_000
 Pair: TypeAlias = "tuple[Kept, NDArray[np.float32] | None]"
 """A record and its vector, where it has one."""
 
 
-class Selected(Protocol):
-    """A text as it may be remembered."""
-
-    @property
-    def text(self) -> str:
-        """What is left of it."""
-        ...
-
-    @property
-    def drop(self) -> bool:
-        """Whether nothing of the message is for memory."""
-        ...
-
-    @property
-    def access(self) -> Sequence[str]:
-        """Labels under which what was kept may be shown."""
-        ...
-
-    @property
-    def special(self) -> Mapping[str, int]:
-        """Category of special content -> how many statements of it were found."""
-        ...
-
-    @property
-    def lifetime(self) -> timedelta | None:
-        """How long what was kept may be kept; None: as long as the rest."""
-        ...
-
-
 class Outdated(Exception):  # noqa: N818  # not an error: it is decided anew
     """What was to be written was decided before something was forgotten or corrected."""
-
-
-@dataclass
-class Refusals:
-    """Texts that the embedder refuses, in this process; kept as hashes, never as text.
-
-    A refusal counts once something else was embedded: until then the embedder may be down.
-    """
-
-    _counts: dict[int, int] = field(default_factory=dict[int, int])
-    _suspects: set[int] = field(default_factory=set[int])
-
-    def parts(self, texts: Sequence[str]) -> list[list[int]]:
-        """List the places of those to ask for: refused before, then the others; not given up."""
-        again: list[int] = []
-        fresh: list[int] = []
-        for place, known in enumerate(map(hash, texts)):
-            if self._counts.get(known, 0) < _GIVE_UP:
-                seen = known in self._counts or known in self._suspects
-                (again if seen else fresh).append(place)
-        return [part for part in (again, fresh) if part]
-
-    def learn(self, refused: Iterable[str], embedded: Collection[str]) -> None:
-        """Take in what one round of calls showed."""
-        if len(self._suspects) < _MOST_REFUSED:
-            self._suspects |= set(map(hash, refused))
-        if not embedded:
-            return
-        good = set(map(hash, embedded))
-        for known in self._suspects - good:
-            self._counts[known] = self._counts.pop(known, 0) + 1
-        self._suspects.clear()
-        for known in good & self._counts.keys():
-            del self._counts[known]
-        while len(self._counts) > _MOST_REFUSED:
-            del self._counts[next(iter(self._counts))]
 
 
 @dataclass(frozen=True)
@@ -126,7 +55,9 @@ class Services:
     prompts: Prompts
     schema: MemoSchema
     limits: Limits
-    select: Callable[[str], Selected]
+    select: Callable[[str], Selection]
+    compare: Callable[[str], Selection]
+    """Under the strictest policy: what is stored is known by it whatever policy stored it."""
     count_tokens: Callable[[str], int]
     memo_tokens: int
     """Bound of the memo."""
@@ -138,40 +69,6 @@ class Services:
     def ids(self) -> Ids:
         """The store's ids."""
         return self.store.ids
-
-
-@dataclass
-class Troubles:
-    """What went wrong last, and how often: for `status()`."""
-
-    counts: Counter[str] = field(default_factory=Counter[str])
-    last: dict[str, str] | None = None
-
-    def note(self, what: str, error: BaseException) -> None:
-        """Keep the kind of a failure, never its text, which may quote the user."""
-        self.counts[what] += 1
-        self.last = {"what": what, "error": type(error).__name__, "at": now().isoformat()}
-
-
-@dataclass
-class Backoff:
-    """After a failed digest the next attempt waits 2, 4, ... 32 turns."""
-
-    failures: int = 0
-    turns_left: int = 0
-
-    def failed(self) -> None:
-        """Wait longer."""
-        self.failures += 1
-        self.turns_left = min(2**self.failures, 32)
-
-    def succeeded(self) -> None:
-        """Wait no more."""
-        self.failures = self.turns_left = 0
-
-    def turn(self) -> None:
-        """Count a turn of the user."""
-        self.turns_left = max(0, self.turns_left - 1)
 
 
 class Scope:
@@ -243,7 +140,7 @@ class Scope:
         storing = self.services.worker.storing
         if left.unwanted:
             await storing(self.rows.forget, ids_of(left.unwanted))
-            if self.memo is not None and self.memo.schema_digest == "":
+            if self.memo is not None and self.memo.is_for_rebuild:
                 await storing(self.rows.write, [to_row(self.memo, None)], dirty=True)
         if left.emptied:
             await storing(self.rows.write, [to_row(m, None) for m in left.emptied], dirty=True)
@@ -319,15 +216,50 @@ class Scope:
         if generation != self.generation:
             raise Outdated
 
-    async def bury(self, tombs: Mapping[str, Tomb]) -> None:
-        """Write the marks of what is forgotten, by their ids; from now on it is refused."""
-        told = {i: tomb.document() for i, tomb in tombs.items()}
-        said = {i: json.dumps(tomb, ensure_ascii=False) for i, tomb in told.items()}
-        flags = [Row("forgotten", i, document, {}) for i, document in said.items()]
+    async def bury(
+        self,
+        tombs: Mapping[str, Tomb],
+        gone: Sequence[tuple[str, str]],
+        records: Sequence[Kept | MemoState],
+        *,
+        seen: tuple[int, int],
+    ) -> bool:
+        """Mark what is forgotten, delete it, and write what stays in its new form: in one write.
+
+        Args:
+            tombs: The marks, by their ids; from now on what they say is refused.
+            gone: What is deleted, by layer and id.
+            records: What is written anew.
+            seen: State of the index that all this was decided on.
+
+        Returns:
+            Whether it was done; not where something was written since that state.
+
+        Raises:
+            StoreError: Nothing was written; of a user larger than a batch of Chroma's a part.
+        """
+        ids = [record_id for _, record_id in gone]
         async with self._order:
-            await self.services.worker.storing(self.rows.write, flags)
-            self.tombs |= told
-            self._know_tombs()
+            if seen != self.state:
+                return False
+            pairs = list(zip(records, await self._vectors(records), strict=True))
+            rows = [*(to_row(r, v) for r, v in pairs), *_flags(tombs)]
+            revision, self._revision = self._revision, None  # read anew where it breaks off
+            await self.services.worker.storing(self.rows.replace, gone, rows)
+            self._revision = revision
+            self._know(tombs)
+            with self.guard:
+                self.index.drop(ids)
+            for record_id in ids:
+                self._bare.pop(record_id, None)
+            self._put([(r, v) for r, v in pairs if not isinstance(r, MemoState)])
+            self.memo = next((r for r in records if isinstance(r, MemoState)), self.memo)
+        return True
+
+    @property
+    def state(self) -> tuple[int, int]:
+        """What changes with each write and load of the index."""
+        return (self.index.serial, self.index.changes)
 
     async def unbury(self, ids: Sequence[str]) -> None:
         """Take marks out again: what they refused may come in."""
@@ -337,27 +269,19 @@ class Scope:
             self.tombs = {i: tomb for i, tomb in self.tombs.items() if i not in ids}
             self._know_tombs()
 
-    async def forget(self, pairs: Sequence[tuple[str, str]]) -> None:
-        """Delete records by layer and id, with what their rows told."""
-        ids = [record_id for _, record_id in pairs]
-        async with self._order:
-            await self.services.worker.storing(self.rows.forget, pairs)
-            with self.guard:
-                self.index.drop(ids)
-            for record_id in ids:
-                self._bare.pop(record_id, None)
+    async def clear(self, tombs: Mapping[str, Tomb]) -> None:
+        """Delete all of the user but the marks of what was forgotten, and whether it is paused.
 
-    async def clear(self) -> None:
-        """Delete all of the user but the marks of what was forgotten, and whether it is paused."""
+        Args:
+            tombs: The marks of all that goes, written with it.
+        """
         async with self._order:
-            storing = self.services.worker.storing
-            await storing(self.rows.forget_all)
-            if self.paused:
-                await storing(self.rows.write, [flag_row("state", "state", paused=True)])
+            self._revision = None
+            await self.services.worker.storing(self.rows.forget_all, _flags(tombs))
             self.marks.clear()
             self.summarized.clear()
             self.services.hooks.sent.forget((self.user_id, self.space))
-            self._revision = None
+            self._know(tombs)
         await self.ready()
 
     async def write_flags(self, flags: Sequence[Row]) -> None:
@@ -410,7 +334,7 @@ class Scope:
             return
         vectors = await self.embed_each([text_of(record) for record in bare])
         found = [(r, v) for r, v in zip(bare, vectors, strict=True) if v is not None]
-        rows = [to_row(r, v) for r, v in found if _is_vector(v)]
+        rows = [to_row(r, v) for r, v in found if is_vector(v)]
         if rows:
             await self.services.worker.storing(self.rows.write, rows)
         if found:
@@ -426,33 +350,11 @@ class Scope:
         self._bare |= _without_vector(pairs)
 
     async def embed_each(self, texts: Sequence[str]) -> "list[NDArray[np.float32] | None]":
-        """Embed, and give None for a text that the embedder refuses.
-
-        What was said must be stored whatever the embedder makes of it: without a vector it is
-        found by its words, and asked for again at the next digest or load, three times in all.
-        """
-        out: list[NDArray[np.float32] | None] = [None] * len(texts)
-        parts, in_a_row = self.services.refusals.parts(texts), 0
-        alone: list[str] = []
-        failure: EmbedderError | None = None
-        while parts and in_a_row < REFUSALS:
-            part = parts.pop()
-            try:
-                found = await self.embed([texts[place] for place in part])
-            except EmbedderError as error:
-                failure, in_a_row = error, in_a_row + 1
-                alone += [texts[place] for place in part if len(part) == 1]
-                middle = len(part) // 2
-                parts += [half for half in (part[:middle], part[middle:]) if middle]
-                continue
-            in_a_row = 0
-            for place, vector in zip(part, found, strict=True):
-                out[place] = vector
+        """Embed, and give None for a text that the embedder refuses; see `embedding`."""
+        vectors, failure = await embed_each(self.embed, self.services.refusals, texts)
         if failure is not None:
             self.troubles.note("embedder", failure)
-        embedded = [t for t, v in zip(texts, out, strict=True) if _is_vector(v)]
-        self.services.refusals.learn(alone, embedded)
-        return out
+        return vectors
 
     async def _vectors(
         self, records: Sequence[Kept | MemoState]
@@ -492,7 +394,7 @@ class Scope:
             if isinstance(record, MemoState):
                 memo = record
             elif record is not None:
-                pairs.append((record, row.vector if _is_vector(row.vector) else None))
+                pairs.append((record, row.vector if is_vector(row.vector) else None))
             else:
                 self._take_flag(row)
         if self.tombs != before:
@@ -512,6 +414,11 @@ class Scope:
         self.leftover = frozenset(m.id for m in self.waiting())
         return let
 
+    def _know(self, tombs: Mapping[str, Tomb]) -> None:
+        """Take in marks that were written."""
+        self.tombs |= {i: tomb.document() for i, tomb in tombs.items()}
+        self._know_tombs()
+
     def _know_tombs(self) -> None:
         """Bring up what is derived from the marks of what was forgotten."""
         before = self.gone
@@ -521,6 +428,7 @@ class Scope:
 
     def said_id(self, role: str, text: str) -> str:
         """Return the keyed hash by which a message is known whose text was changed since."""
+        text = self.services.compare(text).text
         return self.services.ids.of("said", self.key, role, text)
 
     def cut_tomb(self, message_id: str) -> dict[str, Any] | None:
@@ -572,9 +480,10 @@ class Scope:
             self.troubles.note("row", error)  # a count that can't be read holds up nothing
 
 
-def _is_vector(vector: "NDArray[np.float32] | None") -> bool:
-    """Tell a vector from the zeros of a record whose text could not be embedded."""
-    return vector is not None and bool(vector.any())
+def _flags(tombs: Mapping[str, Tomb]) -> list[Row]:
+    """Make the rows of marks."""
+    said = {i: json.dumps(tomb.document(), ensure_ascii=False) for i, tomb in tombs.items()}
+    return [Row("forgotten", i, document, {}) for i, document in said.items()]
 
 
 def _without_vector(pairs: Sequence[Pair]) -> dict[str, None]:

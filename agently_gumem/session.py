@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agently_gumem.engine import checked_name
+from agently_gumem.errors import ConfigError
 from agently_gumem.records import MemoryContext, Message, now
 from agently_gumem.remember import journal as journaling
 from agently_gumem.remember.job import DigestReport
@@ -39,11 +40,16 @@ class MemorySession(SessionTurns):
             Whether it was marked now. A digest that fails does not fail the stage.
 
         Raises:
-            ConfigError: `name` or `key` is no text.
+            ConfigError: `name` or `key` is no text, or `outcome` no mapping.
         """
         checked_name(name, "name")
         if key is not None:
             checked_name(key, "key")
+        if outcome is not None and not isinstance(outcome, Mapping):
+            raise ConfigError(
+                f'mark_stage takes an outcome such as {{"chosen": "A"}}, not '
+                f"{type(outcome).__name__}"
+            )
         if not self.active:
             return False
         return await self.guarded("mark_stage", self._marked(name, key, outcome), False)

@@ -27,8 +27,8 @@ _FEW_SHARDS = 32
 VECTOR_LAYERS = frozenset({"message", "fact", "summary", "topic"})
 # What says something about a user; the other layers hold keyed hashes and flags.
 TELLING_LAYERS = VECTOR_LAYERS | {"memo"}
-# What has to outlive the user's records: else they could come in again.
-LASTING_LAYERS = ("forgotten", "skip")
+# What has to outlive the user's records: else they could come in again, or anew while paused.
+LASTING_LAYERS = ("forgotten", "skip", "state")
 _HNSW = {"hnsw": {"space": "ip", "sync_threshold": 50, "batch_size": 50}}
 
 
@@ -289,18 +289,19 @@ class Store:
         also: Sequence[tuple[str, Row, dict[str, Any]]] = (),
         *,
         telling: bool,
+        first: Sequence[tuple[str, Row, dict[str, Any]]] = (),
     ) -> None:
         """Delete rows, and upsert `also` once nobody can read them any more.
 
         Rows that tell something are overwritten before: Chroma leaves the vector of a deleted
-        row in its index, in memory and in the file.
+        row in its index, in memory and in the file. `first` is written in the same call.
         """
         with self._gate.passing():
             collection = self.collection(shard)
             if telling:
                 self._set_dirty()
                 gone = Row("gone", "", "", {})
-                self._upsert(collection, [*((i, gone, _GONE) for i in row_ids), *also])
+                self._upsert(collection, [*first, *((i, gone, _GONE) for i in row_ids), *also])
             for start in range(0, len(row_ids), self._batch):
                 with _chroma("delete"):
                     collection.delete(ids=list(row_ids[start : start + self._batch]))
@@ -471,8 +472,19 @@ class ScopedStore:
         telling = any(layer in TELLING_LAYERS for layer, _ in rows)
         self._drop([self._row_id(layer, record_id) for layer, record_id in rows], telling)
 
-    def forget_all(self) -> int:
+    def replace(self, gone: Sequence[tuple[str, str]], rows: Sequence[Row]) -> None:
+        """Write rows and delete others, by layer and id, so that none or all of it is there.
+
+        One call up to Chroma's largest batch; of more, `rows` come first.
+        """
+        row_ids = [self._row_id(layer, record_id) for layer, record_id in gone]
+        self._drop(row_ids, telling=True, first=rows)
+
+    def forget_all(self, rows: Sequence[Row] = ()) -> int:
         """Delete all rows of the scope, but those that keep what was forgotten from coming back.
+
+        Args:
+            rows: Of the latter, those that are written with it, as `replace` does.
 
         Returns:
             The number of rows that went.
@@ -488,13 +500,15 @@ class ScopedStore:
                 include=[],
             )
         found: list[str] = got["ids"]
-        self._drop(found, telling=True)
+        self._drop(found, telling=True, first=rows)
         return len(found)
 
-    def _drop(self, row_ids: Sequence[str], telling: bool) -> None:
-        if row_ids:
+    def _drop(self, row_ids: Sequence[str], telling: bool, first: Sequence[Row] = ()) -> None:
+        if row_ids or first:
             also = [self._revision_row()] if self.store.shared else []
-            self.store.drop(self.shard, list(dict.fromkeys(row_ids)), also, telling=telling)
+            ready = [(self._row_id(row.layer, row.id), row, self._fields(row)) for row in first]
+            unique = list(dict.fromkeys(row_ids))
+            self.store.drop(self.shard, unique, also, telling=telling, first=ready)
 
     def revision(self) -> dict[str, Any]:
         """Read what other writers raised; empty on a store that one process owns."""

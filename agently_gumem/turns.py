@@ -13,21 +13,19 @@ from agently_gumem.config import RecallConfig
 from agently_gumem.engine import Engine, checked_name, switched_off
 from agently_gumem.held import (
     MARK,
+    Held,
     Measured,
+    Sieve,
     as_text,
     fingerprint,
-    is_clean,
     is_ours,
     measure,
-    of_window,
-    take_out,
 )
 from agently_gumem.options import SessionOptions
 from agently_gumem.query import Asked, memo_text
 from agently_gumem.records import MemoryContext, Message, now
 from agently_gumem.remember import journal as journaling
 from agently_gumem.remember.align import Mirror, Said, said
-from agently_gumem.remember.forgetting.scrub import all_but_live, scrub, settle
 from agently_gumem.scope import Scope
 from agently_gumem.text import make_safe
 from agently_gumem.triggers import Idle, TriggerState, parts
@@ -69,22 +67,13 @@ class HostSide(Protocol):
         """Return its session settings and full context, where the session is known."""
         ...
 
-    def held_of(self, memory: "SessionTurns") -> "Held | None":
+    def held_of(self, memory: "SessionTurns") -> Held | None:
         """Return Agently's own lists of the session that it serves, where it is known."""
         ...
 
     def refresh(self, memory: "SessionTurns", memo: Any) -> None:
         """Put the memo as it is now, where it is ours, and the window into what Agently holds."""
         ...
-
-
-@dataclass(frozen=True)
-class Held:
-    """What Agently holds of a session: its own lists, which can be changed in place."""
-
-    settings: Any
-    full: list[Any]
-    window: list[Any]
 
 
 @dataclass(frozen=True)
@@ -133,8 +122,7 @@ class SessionTurns:
         self._analysed = False
         self._generation = 0
         """Up to which forgetting its memo was written anew."""
-        self._looked: int | None = None
-        """Up to which forgetting Agently's lists were looked through."""
+        self._sieve = Sieve(self.session_id)
         self._digests = Digests(engine, self.session_id, options.wait, self._agent)
         self._clock = IdleClock(
             engine,
@@ -206,7 +194,7 @@ class SessionTurns:
             await self._pass_over(mixed)
             return None
         async with self._use() as scope:
-            await self._look_through(scope, Held(settings, full, window))
+            await self._sieve.look_through(scope, Held(settings, full, window), mirror)
             new = await journaling.journal(scope, self.session_id, mirror, full)
             if not answered:
                 return None
@@ -257,7 +245,7 @@ class SessionTurns:
         self.ended = False
         mirror = self._mirror_of(asked.held.settings)
         async with self._use() as scope:
-            await self._look_through(scope, asked.held)
+            await self._sieve.look_through(scope, asked.held, mirror)
             place = len(asked.held.full)
             mirror.live[place] = now()
             mirror.asked[place] = make_safe(asked.recorded).strip()
@@ -288,34 +276,8 @@ class SessionTurns:
         held = self.host.held_of(self) if self.host is not None else None
         if held is None or self.host is None:
             return
-        await self._take_out(scope, held, whole=whole)
+        await self._sieve.take_out(scope, held, self._mirror_of(held.settings), whole=whole)
         self.host.refresh(self, self._held_memo(scope))
-
-    async def _look_through(self, scope: Scope, held: Held) -> None:
-        """Take what was forgotten out of a history that was restored, or came back by a turn."""
-        if not scope.tombs:
-            return
-        shown = [said(m) for m in list(held.full)], [said(m) for m in list(held.window)]
-        mirror = self._mirror_of(held.settings)
-        if self._looked != scope.generation or not is_clean(*shown, mirror):
-            async with scope.journal_lock:
-                await self._take_out(scope, held)
-
-    async def _take_out(self, scope: Scope, held: Held, *, whole: bool = False) -> None:
-        history = [said(m) for m in list(held.full)]
-        window = [said(m) for m in list(held.window)]
-        mirror = self._mirror_of(held.settings)
-        found = (
-            all_but_live(mirror, history)
-            if whole
-            else await scrub(scope, self.session_id, mirror, history)
-        )
-        self._looked = scope.generation
-        if held.window is not held.full:  # as they are on Agently 4.0.8, once a history was set
-            take_out(held.window, of_window(window, history, found))
-        take_out(held.full, found)
-        if found:
-            settle(mirror, history, found)
 
     async def note_end(self) -> None:
         """Note on the worker's loop that the agent left the session; never raises."""

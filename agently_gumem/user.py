@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from datetime import datetime
-from typing import Any, TypeVar, cast, get_args
+from typing import Any, TypeVar, cast
 
 from agently_gumem.config import RecallConfig
 from agently_gumem.engine import checked_name, switched_off
@@ -12,30 +11,20 @@ from agently_gumem.govern.correcting import Correcting
 from agently_gumem.govern.explaining import Explaining
 from agently_gumem.govern.forgetting import Forgetting
 from agently_gumem.govern.lifecycle import Governing
+from agently_gumem.govern.listing import Listing
 from agently_gumem.govern.moving import Moving
 from agently_gumem.govern.reporting import Reporting
 from agently_gumem.query import Asked, recall
 from agently_gumem.records import (
     Action,
-    Fact,
-    Kind,
     MemoryContext,
-    MemoryStatus,
     Message,
     Record,
-    Status,
-    Summary,
-    Topic,
-    Validity,
     as_record,
-    aware,
-    shown_to,
 )
 from agently_gumem.records._base import named
-from agently_gumem.records.fact import by_due
 from agently_gumem.remember import journal
 from agently_gumem.remember.job import DigestReport, Job, digest, rebuild_memo
-from agently_gumem.text import fold
 from agently_gumem.worker import awaitable, blocking
 
 RecordLike = Message | Mapping[str, Any]
@@ -44,7 +33,7 @@ ConfigLike = RecallConfig | Mapping[str, Any] | None
 R = TypeVar("R", bound=Record)
 
 
-class UserMemory(Forgetting, Correcting, Explaining, Governing, Reporting, Moving):
+class UserMemory(Listing, Forgetting, Correcting, Explaining, Governing, Reporting, Moving):
     """The memory of one user in one space; made by `GUMem.user`.
 
     Every method that waits has an `async_` twin with the same parameters.
@@ -172,131 +161,6 @@ class UserMemory(Forgetting, Correcting, Explaining, Governing, Reporting, Movin
         whole = {**self._engine.recall.model_dump(), **given}
         return as_record(RecallConfig, whole, "recall_config")
 
-    async def _messages(
-        self,
-        session_id: str | None = None,
-        *,
-        role: str | None = None,
-        status: str | None = None,
-        event_type: str | None = None,
-        anchor: str | None = None,
-        since: datetime | None = None,
-        limit: int | None = None,
-        access: Iterable[str] = (),
-    ) -> list[Message]:
-        """List messages, oldest first; the newest `limit` of those that match.
-
-        `anchor` is the id of a business object, such as an order, that they are about.
-        What is kept under a label is listed only where `access` names it.
-
-        Raises:
-            ConfigError: There is no such `status`.
-            StoreError: The store can't be read.
-        """
-        _one_of(status, Status, "status")
-        if switched_off():
-            return []
-        async with self._use() as scope:
-            found = [
-                m
-                for m in scope.index.messages.values()
-                if shown_to(m, access)
-                and session_id in (None, m.session_id)
-                and role in (None, m.role)
-                and status in (None, m.status)
-                and event_type in (None, m.event_type)
-                and (anchor is None or _anchored(m, anchor))
-                and (since is None or (m.timestamp is not None and m.timestamp >= aware(since)))
-            ]
-        return found[-limit:] if limit else found
-
-    async def _facts(
-        self,
-        *,
-        topic: str | None = None,
-        kind: str | None = None,
-        subject: str | None = None,
-        label: str | None = None,
-        session_id: str | None = None,
-        anchor: str | None = None,
-        due_before: datetime | None = None,
-        due_after: datetime | None = None,
-        validity: str | None = "active",
-        access: Iterable[str] = (),
-    ) -> list[Fact]:
-        """List Facts, oldest first; `validity=None` lists superseded ones as well.
-
-        What is kept under a label is listed only where `access` names it.
-
-        With `due_before` or `due_after` only what has a time of its own is listed, by that time:
-        `facts(kind="plan", due_before=now)` are the plans that are due, those long past included;
-        `due_after` leaves these out. A Fact is due when it begins; where only an end is known, as
-        of "by Friday", then. A naive time is read as UTC.
-
-        Raises:
-            ConfigError: There is no such `kind` or `validity`.
-            StoreError: The store can't be read.
-        """
-        _one_of(kind, Kind, "kind")
-        _one_of(validity, Validity, "validity")
-        if switched_off():
-            return []
-        async with self._use() as scope:
-            found = [
-                f
-                for f in scope.index.facts.values()
-                if shown_to(f, access)
-                and (topic is None or fold(topic) == fold(f.topic))
-                and kind in (None, f.kind)
-                and (subject is None or fold(subject) == fold(f.subject))
-                and (label is None or label in f.labels)
-                and (session_id is None or session_id in f.session_ids)
-                and (anchor is None or _anchored(f, anchor))
-                and validity in (None, f.validity)
-            ]
-        if due_before is not None or due_after is not None:
-            return by_due(found, due_after, due_before)
-        return sorted(found, key=lambda f: f.created_at)
-
-    async def _summaries(
-        self,
-        *,
-        topic: str | None = None,
-        anchor: str | None = None,
-        validity: str | None = "active",
-        memory_status: str | None = None,
-    ) -> list[Summary]:
-        """List Summaries, oldest first; `validity=None` lists retired ones as well.
-
-        Without `memory_status` all but the deleted ones are listed.
-
-        Raises:
-            ConfigError: There is no such `validity` or `memory_status`.
-            StoreError: The store can't be read.
-        """
-        _one_of(validity, Validity, "validity")
-        _one_of(memory_status, MemoryStatus, "memory_status")
-        wanted = {memory_status} if memory_status else {*get_args(MemoryStatus)} - {"deleted"}
-        if switched_off():
-            return []
-        async with self._use() as scope:
-            found = [
-                s
-                for s in scope.index.summaries.values()
-                if (topic is None or fold(topic) == fold(s.topic))
-                and (anchor is None or _anchored(s, anchor))
-                and validity in (None, s.validity)
-                and s.memory_status in wanted
-            ]
-        return sorted(found, key=lambda s: s.created_at)
-
-    async def _topics(self) -> list[Topic]:
-        """List Topics by name."""
-        if switched_off():
-            return []
-        async with self._use() as scope:
-            return sorted(scope.index.topics.values(), key=lambda t: t.name)
-
     def _agent(self) -> Any | None:
         return self._engine.agent_of(self.user_id, self.space)
 
@@ -382,10 +246,6 @@ class UserMemory(Forgetting, Correcting, Explaining, Governing, Reporting, Movin
     add_messages, async_add_messages = blocking(_add_messages), awaitable(_add_messages)
     add_actions, async_add_actions = blocking(_add_actions), awaitable(_add_actions)
     query, async_query = blocking(_query), awaitable(_query)
-    messages, async_messages = blocking(_messages), awaitable(_messages)
-    facts, async_facts = blocking(_facts), awaitable(_facts)
-    summaries, async_summaries = blocking(_summaries), awaitable(_summaries)
-    topics, async_topics = blocking(_topics), awaitable(_topics)
     get_memo, async_get_memo = blocking(_get_memo), awaitable(_get_memo)
     status, async_status = blocking(_status), awaitable(_status)
     digest, async_digest = blocking(_digest), awaitable(_digest)
@@ -408,22 +268,6 @@ def _listed(kind: type[R], given: object, what: str) -> list[R]:
             f"them, not {type(given).__name__}"
         )
     return [as_record(kind, one, what) for one in cast("Iterable[Any]", given)]
-
-
-def _anchored(record: Message | Fact | Summary, anchor: str) -> bool:
-    """Tell whether a record is about the business object of this id."""
-    return fold(anchor) in map(fold, record.anchors.values())
-
-
-def _one_of(value: str | None, allowed: Any, what: str) -> None:
-    """Check a filter.
-
-    Raises:
-        ConfigError: Nothing can have this value; the message names those that can be.
-    """
-    if value is not None and value not in get_args(allowed):
-        names = ", ".join(map(repr, get_args(allowed)))
-        raise ConfigError(f"{what}={value!r} is none of {names}, or None for all")
 
 
 def _message_of(action: Action) -> Message:

@@ -32,6 +32,30 @@ def _contained(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         raise RuntimeError(f"{type(error).__name__} in a function of the application") from error
 
 
+def left_behind(fn: Callable[[], R], name: str) -> "concurrent.futures.Future[R]":
+    """Run what may hang in a daemon thread of its own; the future tells its answer.
+
+    Whoever waits no longer leaves it behind: it takes no thread from a pool, and never holds up
+    the end of the process.
+
+    Raises:
+        RuntimeError: The system gives no more threads.
+    """
+    future: concurrent.futures.Future[R] = concurrent.futures.Future()
+    future.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            answer = fn()
+        except BaseException as error:  # noqa: BLE001  # whoever waits takes it
+            future.set_exception(error)
+        else:
+            future.set_result(answer)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return future
+
+
 class Worker:
     """Owns the loop's thread, and a small pool for what blocks: store, embedder, callbacks."""
 

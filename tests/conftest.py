@@ -4,6 +4,7 @@ import os
 
 import pytest
 from agently import Agently
+from e2e import own_settings
 from hypothesis import HealthCheck, settings
 
 # Enough to find a broken law in seconds; `HYPOTHESIS_PROFILE=thorough` looks longer.
@@ -37,17 +38,10 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture
 def use():
     """Point Agently's own settings to a server, for memory without an agent; then restore them."""
-    names = ("base_url", "model", "model_type", "api_key")
-    kept = {n: Agently.settings.get(f"plugins.ModelRequester.OpenAICompatible.{n}") for n in names}
 
     def point(model):
         Agently.set_settings("OpenAICompatible", model.start().settings)
         return model
 
-    yield point
-    for name, value in kept.items():
-        key = f"plugins.ModelRequester.OpenAICompatible.{name}"
-        if value is None:
-            Agently.settings.delete(key)
-        else:
-            Agently.settings.set(key, value)
+    with own_settings():
+        yield point

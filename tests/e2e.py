@@ -31,6 +31,22 @@ def swept(**counts):
     return {"users": 0, "messages": 0, "failed": 0, "forgotten": 0, "erased": 0, **counts}
 
 
+@contextlib.contextmanager
+def own_settings():
+    """Restore afterwards which model Agently's own settings name."""
+    names = ("base_url", "model", "model_type", "api_key")
+    keys = [f"plugins.ModelRequester.OpenAICompatible.{name}" for name in names]
+    kept = {key: Agently.settings.get(key) for key in keys}
+    try:
+        yield
+    finally:
+        for key, value in kept.items():
+            if value is None:
+                Agently.settings.delete(key)
+            else:
+                Agently.settings.set(key, value)
+
+
 def agent_of(model):
     """Create an agent whose own settings point to the model; nothing global changes."""
     agent = Agently.create_agent()

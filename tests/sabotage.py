@@ -73,8 +73,8 @@ PATCHES: list[Patch] = [
     Patch(
         "4 journal: alignment",
         "remember/align.py",
-        "        if found is not None:\n            ids.append(stored[found][0])",
-        "        if False:\n            ids.append(stored[found][0])",
+        "        if found is None:\n            break\n",
+        "        break\n",
         "tests/test_journal.py::test_an_agent_a_request_stores_twenty_four_for_twenty_four",
     ),
     Patch(
@@ -185,7 +185,7 @@ PATCHES: list[Patch] = [
     ),
     Patch(
         "8 falling back: backoff",
-        "scope.py",
+        "troubles.py",
         "min(2**self.failures, 32)",
         "0",
         "tests/test_falling_back.py::test_after_a_failure_the_next_attempt_waits_longer_each_time",
@@ -220,7 +220,7 @@ EXTRACT = (ROOT / "agently_gumem/templates/extract.jinja").read_text(encoding="u
 PATCHES += [
     Patch(
         "11 privacy: what the model flags",
-        "remember/digest.py",
+        "remember/treated.py",
         '{"content": SPECIAL, "said": said,',
         '{"said": said,',
         "tests/test_kept_out.py::test_what_the_model_finds_to_be_special_loses_its_text",
@@ -263,8 +263,8 @@ PATCHES += [
     Patch(
         "14 forgetting: open sessions",
         "turns.py",
-        "        await self._take_out(scope, held, whole=whole)\n",
-        "        pass\n",
+        "await self._sieve.take_out(scope, held, self._mirror_of(held.settings), whole=whole)",
+        "pass",
         "tests/test_forget_everywhere.py::"
         "test_it_is_gone_from_an_open_session_and_does_not_come_back",
     ),

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 from agently import Agently
-from e2e import agent_of, say, swept
+from e2e import agent_of, own_settings, say, swept
 
 from agently_gumem import (
     GUMem,
@@ -104,15 +104,8 @@ os._exit(0)
 @pytest.fixture
 def agently():
     """Let a test set Agently's own model settings, and restore them."""
-    names = ("base_url", "model", "model_type", "api_key")
-    prefix = "plugins.ModelRequester.OpenAICompatible."
-    kept = {name: Agently.settings.get(prefix + name) for name in names}
-    yield Agently
-    for name, value in kept.items():
-        if value is None:
-            Agently.settings.delete(prefix + name)
-        else:
-            Agently.settings.set(prefix + name, value)
+    with own_settings():
+        yield Agently
 
 
 @pytest.fixture(scope="module")

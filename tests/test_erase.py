@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 import os
+import shlex
 import socket
 import sqlite3
 import subprocess
@@ -24,6 +25,7 @@ from hypothesis import strategies as st
 
 from agently_gumem.erase import Gate
 from agently_gumem.erase.index import scrub_index
+from agently_gumem.erase.report import command_for
 from agently_gumem.errors import StoreError
 from agently_gumem.store import Row, Store, open_client
 
@@ -194,10 +196,10 @@ def test_a_user_goes_whole_from_several_collections(tmp_path: Path):
     store.scope("user-0", "work").write([row("elsewhere")])
     gone = [*names_of("user-0", 30), "memo"]
     assert standing(tmp_path, gone[3], "memo")
-    assert scope.forget_all() == 32
+    assert scope.forget_all() == 31
     assert store.erase().complete
     assert standing(tmp_path, *gone) == []
-    assert sorted(r.id for r in scope.load()) == ["h1", "h2"]
+    assert sorted(r.id for r in scope.load()) == ["h1", "h2", "s"]
     assert [r.id for r in store.scope("user-0", "work").load()] == ["elsewhere"]
     intact(store, {user: 30 for user in users if user != "user-0"})
     store.close()
@@ -619,6 +621,13 @@ def test_a_store_in_memory_has_no_file():
     assert not store.dirty
     intact(store, {"alice": 0, "bob": 2})
     store.close()
+
+
+def test_the_command_can_be_pasted_whatever_the_folder_is_called():
+    """It is for people: a space or a quote in a name must not cut it."""
+    told = shlex.split(command_for("/data/Ann's store", "two words"))
+    assert told[3:] == ["/data/Ann's store", "--namespace", "two words"]
+    assert command_for("/data", "gumem") == "python -m agently_gumem.erase /data"
 
 
 def test_the_command_says_what_it_can_not_do(tmp_path: Path):

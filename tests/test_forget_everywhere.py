@@ -15,8 +15,6 @@ from agently import Agently
 from e2e import agent_of, attached, fact_answer, hooked, pairs, say, seeded
 
 from agently_gumem import ConfigError, EveryNTurns, GUMem, Manual, NotFound
-from agently_gumem.remember.forgetting import run
-from agently_gumem.remember.forgetting.choice import Choice
 from agently_gumem.testing import RuleModel, ScriptedModel
 
 TOLD = "My dentist is Dr. Horakova."
@@ -529,8 +527,8 @@ def test_an_old_export_brings_nothing_back(tmp_path):
             assert user.memo == {}
 
 
-def test_a_process_that_dies_after_the_marks_has_forgotten(tmp_path):
-    """The next load refuses what is marked, and deletes what of it is left."""
+def test_what_a_late_writer_brings_back_goes_at_the_next_load(tmp_path):
+    """It is refused by its marks, and deleted: whoever wrote it knew it from before."""
     with RuleModel() as model:
         own = {"OpenAICompatible": model.settings}
         with GUMem(tmp_path, model_settings=own) as gumem:
@@ -539,12 +537,10 @@ def test_a_process_that_dies_after_the_marks_has_forgotten(tmp_path):
             user.digest()
             fact = next(f for f in user.facts() if NAME in f.content)
 
-            async def marks_only():
-                async with gumem._engine.use("alice", "default") as scope:
-                    wanted = Choice(fact_ids=(fact.id,)).wanted(await run.read_all(scope))
-                    await run._buried(scope, wanted, run.Why())
-
-            gumem.worker.run(marks_only)
+            rows = gumem._engine.services.store.scope("alice", "default")
+            known = rows.load()
+            user.forget(fact_ids=fact.id)
+            rows.write(known)
         with GUMem(tmp_path, model_settings=own) as gumem:
             user = gumem.user("alice")
             assert NAME not in everywhere(user)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from agently_gumem import ConfigError, GUMem, NotFound
 from agently_gumem.govern.reporting import forgotten, lifetimes, sources
 from agently_gumem.privacy import PrivacyPolicy
-from agently_gumem.records import Fact, Message, Summary, now
+from agently_gumem.records import Fact, Message, Summary, Tomb, now
 from agently_gumem.records.account import UserReport
 from agently_gumem.remember.governed import as_governed
 from agently_gumem.testing import RuleModel, ScriptedModel
@@ -363,18 +363,16 @@ def test_lifetimes_follow_from_the_policy():
 
 def test_what_was_forgotten_is_told_in_its_order_without_text():
     """When, by whom, which layer."""
-    later = (DAY + timedelta(days=1)).isoformat()
-    told = forgotten(
-        {
-            "tomb-1": {"layer": "fact", "at": later, "by": ["m1", "m2"], "skips": ["s"]},
-            "tomb-2": {"layer": "message", "at": DAY.isoformat(), "reason": "asked for"},
-            "tomb-3": {},
-        }
-    )
-    assert [(f.layer, f.at, f.by, f.reason) for f in told] == [
-        ("record", None, "", ""),
-        ("message", DAY, "", "asked for"),
-        ("fact", DAY + timedelta(days=1), "m1, m2", ""),
+    later = DAY + timedelta(days=1)
+    tombs = {
+        "tomb-1": Tomb(layer="fact", at=later, by="retention", skips=["s"]).document(),
+        "tomb-2": Tomb(layer="message", at=DAY, reason="asked for", cut=True).document(),
+        "tomb-3": {},
+    }
+    assert [(f.layer, f.at, f.by, f.reason) for f in forgotten(tombs)] == [
+        ("record", None, "operator", ""),
+        ("part of a message", DAY, "operator", "asked for"),
+        ("fact", later, "retention", ""),
     ]
 
 

@@ -8,16 +8,16 @@ import time
 
 import pytest
 from e2e import agent_of, hooked, pairs
+from hookbench import Bench
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agently_gumem import ConfigError, GUMem, Manual, NotFound
 from agently_gumem.errors import HookError
-from agently_gumem.hooks import CHANGES, DROP, POINTS, Hooks, Whose
+from agently_gumem.hooks import CHANGES, DROP, POINTS, Whose
 from agently_gumem.hooks.calls import MOST_FOR_A_USER
 from agently_gumem.hooks.events import LONGEST_INSTRUCTION, read_changes, read_instruction
 from agently_gumem.testing import RuleModel, ScriptedModel
-from agently_gumem.worker import Worker
 
 SIGNS = "what-signs"
 ALICE = Whose("alice", "default")
@@ -144,34 +144,10 @@ def test_without_a_hook_nothing_is_made(gumem):
 # --- asking functions: on a registry alone
 
 
-class Bench:
-    """A registry on a worker of its own, with what it told and noted."""
-
-    def __init__(self):
-        self.worker = Worker()
-        self.told, self.noted = [], []
-        self.hooks = Hooks(
-            self.worker, lambda kind, payload, warning=False: self.told.append(payload)
-        )
-
-    def ask(self, how, data, point, clean=lambda value: value, whose=ALICE):
-        """Ask the hooks of a point once."""
-
-        async def work():
-            note = lambda what, error: self.noted.append((what, error))  # noqa: E731
-            return await getattr(self.hooks.round(point, note, clean), how)(data, whose)
-
-        return self.worker.run(work)
-
-    def change(self, data=None, point="fact.before_add", **more):
-        """Ask for changes."""
-        return self.ask("change", data or {"id": "f", "content": "tea", "topic": ""}, point, **more)
-
-
 @pytest.fixture
 def bench():
     """Give a registry."""
-    bench = Bench()
+    bench = Bench(ALICE, {"id": "f", "content": "tea", "topic": ""})
     yield bench
     bench.worker.close()
 
@@ -563,7 +539,11 @@ def test_a_fact_is_changed_dropped_or_kept_before_it_is_added(gumem, use):
         user = gumem.user("alice")
         tell(user, "I met Bob in Rome.", "No milk for me.")
         assert contents(user) == ["I met a friend in Rome."]
-        assert user.facts()[0].labels == ["checked"]
+        (held,) = user.facts()
+        assert held.labels == ["checked"]
+        told = [(e.what, e.actor, e.reason) for e in user.history(held)]
+        reason = "changed before it was added: content, labels"
+        assert told == [("created", "memory", ""), ("updated", "hook", reason)]
         assert user.memo == {}
         assert user.status()["dropped"]["hook"] == 1
         tell(user, "I met Bob in Rome.")

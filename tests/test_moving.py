@@ -713,6 +713,25 @@ def test_what_was_forgotten_does_not_come_back_with_an_old_export(use, chosen, w
         assert not user.forget(everything=True).messages or chosen != "everything"
 
 
+@pytest.mark.parametrize("chosen", list(FORGET))
+def test_an_export_after_forgetting_goes_into_any_store(use, chosen):
+    """It tells that something was forgotten, in lines of their own, and is read back."""
+    use(RuleModel())
+    with GUMem() as gumem:
+        user = filled(gumem)
+        user.forget(**FORGET[chosen](user))
+        text = user.export()
+        marks = [line for line in objects(text)[1:] if line["layer"] == "forgotten"]
+        assert marks
+        assert {mark["what"] for mark in marks} <= {"message", "fact", "summary"}
+        assert objects(text)[0]["counts"]["forgotten"] == len(marks)
+        assert user.import_(text).added == 0
+        with GUMem() as other:
+            there = other.user("alice")
+            there.import_(text)
+            assert listed(there) == listed(user)
+
+
 def test_what_was_allowed_again_comes_in(use):
     """The user changed their mind: the old export has it."""
     use(RuleModel())

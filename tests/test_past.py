@@ -5,7 +5,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 from agently import Agently
-from e2e import agent_of
+from e2e import agent_of, own_settings
 from past_values import CHINESE, ENGLISH
 
 from agently_gumem import GUMem, WindowExceeds
@@ -74,15 +74,8 @@ USERS = [values[i : i + EACH] for values in (ENGLISH, CHINESE) for i in range(0,
 @pytest.fixture(scope="module")
 def settings():
     """Restore Agently's own settings, which digests beside an agent use."""
-    names = ("base_url", "model", "model_type", "api_key")
-    kept = {n: Agently.settings.get(f"plugins.ModelRequester.OpenAICompatible.{n}") for n in names}
-    yield Agently.set_settings
-    for name, value in kept.items():
-        key = f"plugins.ModelRequester.OpenAICompatible.{name}"
-        if value is None:
-            Agently.settings.delete(key)
-        else:
-            Agently.settings.set(key, value)
+    with own_settings():
+        yield Agently.set_settings
 
 
 @pytest.fixture(scope="module")

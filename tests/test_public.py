@@ -3,8 +3,10 @@
 import inspect
 import subprocess
 import sys
+from datetime import date
 
 import pytest
+import sabotage
 
 import agently_gumem
 from agently_gumem import GUMem, GUMemError, Memo, RecallConfig, UserMemory
@@ -116,6 +118,15 @@ def test_a_field_that_does_not_exist_is_an_error_in_every_record_that_is_taken()
         (lambda u: u.summaries(validity="old"), "validity='old' is none of"),
         (lambda u: u.messages(status="done"), "status='done' is none of 'pending'"),
         (lambda u: u.explain(3), "explain takes a record or its id, not int"),
+        (lambda u: u.facts(due_before="2026-03-05"), "due_before= takes a datetime, not '2026"),
+        (lambda u: u.facts(due_after=date(2026, 3, 5)), "due_after= takes a datetime"),
+        (lambda u: u.facts(access=5), "access=5 is no label, and no list of labels"),
+        (lambda u: u.messages(since=5), "since= takes a datetime, not 5"),
+        (lambda u: u.messages(limit=-1), "limit=-1 takes a whole number above 0"),
+        (lambda u: u.messages(access=None), "access=None is no label"),
+        (lambda u: u.topics(access=[5]), "takes labels, which are texts"),
+        (lambda u: u.export(5), "export takes a path, or None for the text, not 5"),
+        (lambda u: u.import_(" "), "an empty text can't be read"),
     ],
 )
 def test_a_wrong_argument_of_a_user_says_what_is_taken(call, says: str):
@@ -163,6 +174,13 @@ async def test_a_user_tells_how_it_stands(monkeypatch):
         assert told["messages"] == said
         monkeypatch.setenv("GUMEM_OFF", "1")
         assert await user.async_status() == {"user_id": "alice", "space": "work"}
+
+
+def test_each_sabotage_patch_fits_the_code():
+    """A patch whose text stands nowhere breaks nothing, and would go unseen."""
+    package = sabotage.ROOT / "agently_gumem"
+    texts = {p.file: (package / p.file).read_text(encoding="utf-8") for p in sabotage.PATCHES}
+    assert [p.point for p in sabotage.PATCHES if texts[p.file].count(p.old) != 1] == []
 
 
 def test_an_import_takes_only_what_is_asked_for():

@@ -14,16 +14,16 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import chromadb
 import pytest
 from e2e import agent_of
+from hookbench import Bench
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agently_gumem import GUMem, Manual
 from agently_gumem.errors import ConfigError, HookError, StoreError
-from agently_gumem.hooks import Delivery, Hooks, Whose, verify_signature
+from agently_gumem.hooks import Delivery, Whose, verify_signature
 from agently_gumem.hooks.deliveries import Deliveries
 from agently_gumem.hooks.webhooks import LONGEST_ANSWER, Webhook, signature
 from agently_gumem.testing import ScriptedModel
-from agently_gumem.worker import Worker
 
 ALICE = Whose("alice", "default", "monday")
 FACT = {"id": "fact-1", "content": "User takes size 42", "kind": "fact", "topic": "shoes"}
@@ -101,36 +101,10 @@ def receive():
         receiver.close()
 
 
-class Bench:
-    """A registry on a worker of its own, with what it told."""
-
-    def __init__(self):
-        self.worker = Worker()
-        self.told, self.noted = [], []
-        self.hooks = Hooks(
-            self.worker, lambda kind, payload, warning=False: self.told.append(payload)
-        )
-
-    def change(self, data=FACT, point="fact.before_add", whose=ALICE, clean=lambda value: value):
-        """Ask for changes of one record."""
-
-        async def ask():
-            began = self.hooks.round(
-                point, lambda what, error: self.noted.append((what, error)), clean
-            )
-            return await began.change(data, whose)
-
-        return self.worker.run(ask)
-
-    def reasons(self):
-        """Why hooks failed, as it was emitted."""
-        return [payload["reason"] for payload in self.told]
-
-
 @contextmanager
 def opened():
     """Open a registry and close it."""
-    bench = Bench()
+    bench = Bench(ALICE, FACT)
     try:
         yield bench
     finally:
@@ -176,6 +150,7 @@ def test_the_request_holds_the_envelope_and_is_signed(bench, receive):
     assert not verify_signature(SECRET, stamp, body + b" ", signed)
     assert not verify_signature("another", stamp, body, signed)
     assert not verify_signature(SECRET, str(int(stamp) + 1), body, signed)
+    assert not verify_signature(SECRET, "1" * 5_000, body, signed)
     assert not verify_signature(SECRET, stamp, body, signed, now=int(stamp) + 301)
     assert verify_signature(SECRET, stamp, body, signed, tolerance=None, now=int(stamp) + 301)
 

@@ -4,7 +4,6 @@ import argparse
 import json
 import sqlite3
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
 from agently_gumem.erase.database import clean
@@ -30,7 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
     except (sqlite3.Error, OSError, ValueError) as error:
         sys.stderr.write(f"{type(error).__name__}: {error}\n")
         return 1
-    sys.stdout.write(json.dumps(asdict(erased), indent=1) + "\n")
+    sys.stdout.write(json.dumps(erased.document(), indent=1) + "\n")
     return 0 if erased.complete and erased.integrity == "ok" else 3
 
 

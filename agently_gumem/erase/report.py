@@ -1,8 +1,10 @@
 """What an erasure did, and what it could not reach."""
 
+import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from types import MappingProxyType
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,11 @@ class Erased:
         """Whether nothing is left that is known."""
         return not self.left
 
+    def document(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        told = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {**told, "left": dict(self.left), "indexes": list(self.indexes)}
+
 
 ON_A_SERVER: Mapping[str, str] = MappingProxyType(
     {
@@ -44,6 +51,6 @@ ON_A_SERVER: Mapping[str, str] = MappingProxyType(
 
 
 def command_for(path: str, namespace: str) -> str:
-    """Say what cleans a stopped server's folder."""
-    extra = "" if namespace == "gumem" else f" --namespace {namespace}"
-    return f"python -m agently_gumem.erase {path}{extra}"
+    """Say what cleans the folder of a store that nobody has open, as a shell takes it."""
+    extra = "" if namespace == "gumem" else f" --namespace {shlex.quote(namespace)}"
+    return f"python -m agently_gumem.erase {shlex.quote(path)}{extra}"

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from agently_gumem.erase.report import Erased
+from agently_gumem.erase.report import Erased, command_for
 from agently_gumem.errors import StoreError
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -26,7 +26,9 @@ def run(folder: Path, namespace: str, timeout: float) -> Erased:
         StoreError: It could not be started, failed, took too long, or found damage.
     """
     if not sys.executable:
-        raise StoreError(f"no Python interpreter to erase with. {_STAYS}: {_by_hand(folder)}")
+        raise StoreError(
+            f"no Python interpreter to erase with. {_STAYS}: {_by_hand(folder, namespace)}"
+        )
     options = ["--namespace", namespace, "--timeout", str(timeout)]
     try:
         done = subprocess.run(  # noqa: S603  # our own module, and a path as one argument
@@ -43,7 +45,9 @@ def run(folder: Path, namespace: str, timeout: float) -> Erased:
             "call it again with a longer timeout, or when the disk is less busy"
         ) from error
     except OSError as error:
-        raise StoreError(f"erasing did not start: {error}. {_STAYS}: {_by_hand(folder)}") from error
+        raise StoreError(
+            f"erasing did not start: {error}. {_STAYS}: {_by_hand(folder, namespace)}"
+        ) from error
     return _answer(folder, done)
 
 
@@ -73,5 +77,5 @@ def _answer(folder: Path, done: "subprocess.CompletedProcess[bytes]") -> Erased:
     return erased
 
 
-def _by_hand(folder: Path) -> str:
-    return f"close the application and run python -m agently_gumem.erase {str(folder)!r}"
+def _by_hand(folder: Path, namespace: str) -> str:
+    return f"close the application and run {command_for(str(folder), namespace)}"

@@ -1,1 +1,1 @@
-"""What people ask of a memory about them: correct, explain, report, move and forget it."""
+"""What people ask of a memory about them: list, correct, explain, report, move and forget it."""

@@ -18,7 +18,7 @@ def explained(view: View, record: Stored) -> dict[str, Any]:
 
     Returns:
         `topic`, `summaries`, `facts`, `messages`; `chain`: the versions of these Facts, the oldest
-        first; `evidence`: what the Summaries name beside their Facts, with the records.
+        first; `evidence`: what a Summary names as such, Facts and actions, with the records.
     """
     facts = _facts_of(view, record)
     cited = {i for f in facts for i in f.source_message_ids} | {record.id}

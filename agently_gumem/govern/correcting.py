@@ -3,7 +3,6 @@
 from agently_gumem.errors import ConfigError
 from agently_gumem.govern.part import UserPart
 from agently_gumem.records import Fact
-from agently_gumem.remember.correct import OPERATOR, correct
 from agently_gumem.worker import awaitable, blocking
 
 
@@ -11,7 +10,7 @@ class Correcting(UserPart):
     """The part of a user's memory that puts right."""
 
     async def _correct(
-        self, fact_id: str, new_content: str, *, reason: str = "", by: str = OPERATOR
+        self, fact_id: str, new_content: str, *, reason: str = "", by: str = "operator"
     ) -> Fact:
         """Put right what a Fact says; from then on only the new value is recalled.
 
@@ -34,6 +33,9 @@ class Correcting(UserPart):
             ConfigError: The Fact is not active, says this already, or the text can't be a Fact.
             StoreError: Nothing was written.
         """
+        # The stages load half of the package's patterns, and a turn needs none of them.
+        from agently_gumem.remember.correct import correct
+
         given = {"fact_id": fact_id, "new_content": new_content, "reason": reason, "by": by}
         for name, value in given.items():
             if not isinstance(value, str):

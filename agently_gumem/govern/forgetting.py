@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 
@@ -55,7 +54,8 @@ class Forgetting(UserPart):
             matching: Whatever holds this text as whole words, Chinese anywhere; or a pattern.
             everything: All of the user in this space.
             erase: Take the bytes out of the store's files too, now and not at the next sweep.
-            reason: Noted with the marks that keep it from coming back.
+            reason: Noted with the marks that keep it from coming back; left out where it says what
+                is forgotten.
 
         Returns:
             What went, what was cut, what stays, and what no library can reach.
@@ -63,7 +63,8 @@ class Forgetting(UserPart):
         Raises:
             ConfigError: Nothing is named, or a parameter is of another kind.
             NotFound: An id is of no record; nothing was forgotten.
-            StoreError: What was marked does not come in any more; the call can be repeated.
+            StoreError: Nothing was forgotten; or it was, and its bytes are still in the files. The
+                call can be repeated, and `sweep()` erases.
         """
         # The stages load half of the package's patterns, and a turn needs none of them.
         from agently_gumem.remember.forgetting import run
@@ -83,8 +84,10 @@ class Forgetting(UserPart):
                 "forget takes what to forget: message_ids, fact_ids, summary_ids, session_id, "
                 "before, matching, or everything=True"
             )
-        why = run.Why("operator", _text(reason))
+        told_why = _text(reason)
         async with self._use() as scope:
+            clean = await scope.services.worker.thread(scope.services.select, told_why)
+            why = run.Why("operator", clean.text)
             await self._catch_up(choice, everything=everything)
             also = self._let_go(scope, choice, everything=everything)
             if everything:
@@ -150,7 +153,7 @@ class Forgetting(UserPart):
         scope.services.embedder.forget()
         if erase:
             erased = await self.worker.alone(scope.services.store.erase)
-            done = {**asdict(erased), "left": dict(erased.left), "complete": erased.complete}
+            done = {**erased.document(), "complete": erased.complete}
             told = {"erased": erased.complete, "erasure": done}
             report = report.model_copy(update=told)
         counts = {

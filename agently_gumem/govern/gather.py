@@ -4,9 +4,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from agently_gumem.records import Fact, MemoState, Message, Summary, shown_to
+from agently_gumem.records import Fact, MemoState, Message, Summary, Topic, shown_to
+from agently_gumem.records.fact import hidden_topics
 from agently_gumem.rows import Kept, from_row
 from agently_gumem.scope import Scope
+from agently_gumem.text import fold
 
 
 async def older_messages(scope: Scope) -> list[Message]:
@@ -49,6 +51,9 @@ def split(
         if isinstance(record, Message | Fact) and not shown_to(record, labels, moment):
             hidden.add(record.id)
             withheld.update(record.access)
+    facts = [r for r in records if isinstance(r, Fact)]
+    names = hidden_topics(facts, lambda fact: fact.id not in hidden)
+    hidden |= {r.id for r in records if isinstance(r, Topic) and fold(r.name) in names}
     for record in records:
         if isinstance(record, Summary) and hidden.intersection(record.source_facts):
             hidden.add(record.id)

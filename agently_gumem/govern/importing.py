@@ -210,7 +210,7 @@ class Importer:
             # Two memos of one user: the newer one stands until the next digest writes it anew.
             (taken.updated if newer(memo, held) else taken.known).append("memo")
             stands = memo if newer(memo, held) else held
-            await self._scope.write([stands.model_copy(update={"schema_digest": ""})])
+            await self._scope.write([stands.for_rebuild()])
 
     async def _marks(self) -> None:
         """Take in the stages that were marked, in the store whose key their ids are made with."""

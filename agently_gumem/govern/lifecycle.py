@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from agently_gumem.errors import ConfigError, NotFound
 from agently_gumem.govern.part import UserPart
 from agently_gumem.records import Summary, noted, now
+from agently_gumem.remember.cleaning import Cleaner
 from agently_gumem.text import fold
 from agently_gumem.worker import awaitable, blocking
 
@@ -69,7 +70,9 @@ class Governing(UserPart):
                 raise NotFound(
                     f"no Summary {summary_id!r} of user {self.user_id!r} in space {self.space!r}"
                 )
-            changed = updated(held, wanted, reason)
+            clean = Cleaner(scope.services.select)
+            wanted, why = await scope.services.worker.thread(clean.data, [wanted, reason])
+            changed = updated(held, wanted, why)
             if validity == "active":
                 _check_alone(changed, list(scope.index.summaries.values()))
             if changed != held:

@@ -59,6 +59,8 @@ class Moving(UserPart):
             StoreError: The store can't be read.
         """
         labels = labels_of(access)
+        if path is not None and not isinstance(path, str | os.PathLike):
+            raise ConfigError(f"export takes a path, or None for the text, not {path!r}")
         target = Path(path) if path is not None else None
         async with self._use() as scope:
             lines = await _lines(scope, labels)

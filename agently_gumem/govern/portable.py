@@ -70,7 +70,9 @@ def record_line(record: Portable) -> str:
 
 def flag_line(layer: str, flag_id: str, told: Mapping[str, Any] | None = None) -> str:
     """Write a line that only says that something was marked or forgotten."""
-    return json.dumps({"layer": layer, "id": flag_id, **(told or {})}, ensure_ascii=False)
+    # A mark of what was forgotten names the layer of that; a line is of the mark's own.
+    rest = {"what" if name == "layer" else name: value for name, value in (told or {}).items()}
+    return json.dumps({"layer": layer, "id": flag_id, **rest}, ensure_ascii=False)
 
 
 def read_header(line: str) -> Header:

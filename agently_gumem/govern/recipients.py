@@ -2,14 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
-from urllib.parse import urlsplit, urlunsplit
 
-from agently_gumem.model import Use
+from agently_gumem.model import REQUESTER, Use, named
 from agently_gumem.records.account import Recipient
 from agently_gumem.scope import Scope
 
 EXPORT = "export"
-_REQUESTER = "plugins.ModelRequester.OpenAICompatible"
 
 
 def recipients(scope: Scope, usage: Iterable[Use], agent: Any | None) -> list[Recipient]:
@@ -53,19 +51,11 @@ def _model(own: Mapping[str, Any], agent: Any | None) -> str:
     """Name the model that the memory's requests go to: address and name, never a key."""
     given: Any = own.get("OpenAICompatible") or {}
     settings: Any = getattr(agent, "settings", None)
-    address = _setting("base_url", given, settings)
-    name = _setting("model", given, settings)
-    told = [_without_credentials(str(address)) if address else "", str(name or "")]
-    return " ".join(filter(None, told)) or "the model of the application's Agently settings"
+    address, name = (str(_setting(k, given, settings) or "") for k in ("base_url", "model"))
+    return named(address, name) or "the model of the application's Agently settings"
 
 
 def _setting(name: str, given: Any, settings: Any) -> Any:
     if isinstance(given, Mapping) and name in given:
         return cast("Mapping[str, Any]", given)[name]
-    return settings.get(f"{_REQUESTER}.{name}") if settings is not None else None
-
-
-def _without_credentials(url: str) -> str:
-    """Leave out of an address what may stand for a password in it."""
-    parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    return settings.get(f"{REQUESTER}.{name}") if settings is not None else None

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
-from typing import Any, cast
+from typing import Any
 
 from agently_gumem.govern.gather import all_records, older_messages, shown_memo, split
 from agently_gumem.govern.history import moment_of
@@ -163,17 +163,12 @@ def forgotten(tombs: Mapping[str, Mapping[str, Any]]) -> list[Forgotten]:
         Forgotten(
             layer=f"{'part of a ' if tomb.get('cut') else ''}{tomb.get('layer') or 'record'}",
             at=moment_of(tomb.get("at")),
-            by=_said_by(tomb.get("by")),
+            by=str(tomb.get("by") or "operator"),
             reason=str(tomb.get("reason") or ""),
         )
         for tomb in tombs.values()
     ]
     return sorted(told, key=lambda f: f.at or _BEFORE_ALL)
-
-
-def _said_by(value: Any) -> str:
-    listed = isinstance(value, list)
-    return ", ".join(map(str, cast("list[Any]", value))) if listed else str(value or "")
 
 
 def _notes(messages: Sequence[Message]) -> list[str]:

@@ -2,11 +2,14 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeVar, cast
 
 from agently_gumem.errors import ConfigError
 from agently_gumem.recall.index import Stored, UserIndex
 from agently_gumem.records import Fact, Message, Summary, now, shown_to
+from agently_gumem.records.fact import hidden_topics
+from agently_gumem.text import fold
 
 S = TypeVar("S", bound=Stored)
 
@@ -38,13 +41,20 @@ class View:
     """Messages that the index of a large user leaves out."""
 
     def shows(self, record: Stored) -> bool:
-        """Tell whether the reader is shown a record; a Summary only with all that it tells."""
+        """Tell whether the reader is shown a record: a Summary only with all that it tells.
+
+        And a Topic not where all of its Facts are kept from the reader.
+        """
         if isinstance(record, Message | Fact):
             return shown_to(record, self.access)
         if isinstance(record, Summary):
             held = record.expires_at is None or record.expires_at > now()
             return held and self.shows_all(record.source_facts)
-        return True
+        return fold(record.name) not in self._hidden_topics
+
+    @cached_property
+    def _hidden_topics(self) -> frozenset[str]:
+        return hidden_topics(self.index.facts.values(), self.shows)
 
     def shows_all(self, fact_ids: Iterable[str]) -> bool:
         """Tell whether none of these Facts is kept from the reader."""

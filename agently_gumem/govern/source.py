@@ -60,6 +60,8 @@ def lines_of(source: Given) -> Lines | Any:
         return cast("Mapping[str, Any]", source)
     if isinstance(source, bytes):
         return _text(_decoded(source))
+    if isinstance(source, str) and not source.strip():
+        raise ConfigError("an empty text can't be read: import_ takes an export or a path")
     if isinstance(source, str):
         return _text(source) if _is_text(source) else Lines(Path(source))
     if isinstance(source, os.PathLike):

@@ -1,7 +1,6 @@
 """Calls of the application's functions: each in a thread of its own, and so many at a time."""
 
 import asyncio
-import concurrent.futures
 import contextlib
 import threading
 from collections import Counter
@@ -10,6 +9,7 @@ from typing import Any, cast
 
 from agently_gumem.errors import HookError
 from agently_gumem.hooks.events import HookEvent
+from agently_gumem.worker import left_behind
 
 # Calls of one hook at a time, in all and for one user: what hangs must not pile up, and a hook
 # that asks the memory, which asks the hook, must end.
@@ -72,23 +72,19 @@ async def call(
     Raises:
         HookError: It raised, or was too slow.
     """
-    future: concurrent.futures.Future[Any] = concurrent.futures.Future()
-    future.set_running_or_notify_cancel()
 
-    def run() -> None:
+    def run() -> Any:
         try:
-            answer = _answer(fn, event, within)
+            return _answer(fn, event, within)
         except _LateError:
-            future.set_exception(_late(within))
-        except BaseException as error:  # noqa: BLE001  # the application's own function
-            future.set_exception(_failure(error))
-        else:
-            future.set_result(answer)
+            raise _late(within) from None
+        except BaseException as error:
+            raise _failure(error) from error
         finally:
             release()
 
     try:
-        threading.Thread(target=run, name="gumem-hook", daemon=True).start()
+        future = left_behind(run, "gumem-hook")
     except RuntimeError as error:  # the system gives no more threads
         release()
         raise _failure(error) from error
@@ -110,9 +106,7 @@ def _late(within: float) -> HookError:
 
 def _failure(error: BaseException) -> HookError:
     """Name an exception by its kind: its text may quote what the user said."""
-    failure = HookError(type(error).__name__)
-    failure.__cause__ = error
-    return failure
+    return HookError(type(error).__name__)
 
 
 def _answer(fn: Callable[[HookEvent], Any], event: HookEvent, within: float) -> Any:

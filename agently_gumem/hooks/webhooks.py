@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # loaded with the first webhook, not with the package
     import httpx
 
 LONGEST_ANSWER = 2**20
+_LONGEST_TIME = 20  # digits: of far more Python makes no number
 SIGNATURE, TIMESTAMP, ONCE = "X-GUMem-Signature", "X-GUMem-Timestamp", "Idempotency-Key"
 _OURS = frozenset(
     {"host", "content-length", "content-type", "accept-encoding", "transfer-encoding"}
@@ -57,7 +58,7 @@ def verify_signature(
         now: The receiver's time; None is the present one.
     """
     told = str(timestamp)
-    if not (told.isascii() and told.isdigit()):
+    if not (told.isascii() and told.isdigit() and len(told) <= _LONGEST_TIME):
         return False
     good = hmac.compare_digest(
         signature(secret, told, body).encode(), signature_header.encode("utf-8", "replace")

@@ -26,7 +26,8 @@ class HistoryEntry(Record):
     by: list[str] = Field(default_factory=list)
     """Ids of the messages that brought it; empty where an operator or a rule did."""
     actor: Text = "memory"
-    """memory (a digest), user (said it), operator, hook, import, retention."""
+    """memory (a digest), hook, import, retention, operator, or the name given to `correct`; of a
+    message the role that said it."""
     reason: Text = ""
     replaced_by: str = ""
     """Of a superseded Fact, its successor."""

@@ -1,12 +1,13 @@
 """Facts, the evidence layer, and what is built on them: Summaries and Topics."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any, Literal, TypeVar
 
 from pydantic import Field
 
 from agently_gumem.records._base import Moment, Record, Text, aware
+from agently_gumem.text import fold
 
 Kind = Literal["preference", "fact", "constraint", "plan", "identity", "action", "behavior"]
 Certainty = Literal["stated", "observed", "inferred"]
@@ -36,11 +37,11 @@ class Change(Record):
 
     at: Moment
     what: Text
-    """created, joined, superseded, corrected, updated, cut."""
+    """created, joined, superseded, corrected, updated, cut, retired."""
     by: list[str] = Field(default_factory=list)
     """Ids of the messages that brought it; empty where an operator or a rule did."""
     actor: Text = "memory"
-    """memory (a digest), operator, hook, import, retention."""
+    """memory (a digest), hook, import, retention, operator, or the name given to `correct`."""
     reason: Text = ""
 
 
@@ -101,7 +102,8 @@ class Summary(Record):
     memory_status: MemoryStatus = "active"
     retrieval_boost: float = Field(default=1.0, ge=0.0, allow_inf_nan=False)
     evidence: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])
-    """What it rests on beside its Facts: messages, behaviour, anchors."""
+    """What it rests on: `{"layer": "fact", "id": ...}` for each Fact, and for each action among
+    their messages `{"layer": "action", "id": ..., "event_type": ...}`."""
     anchors: dict[str, str] = Field(default_factory=dict)
     expires_at: Moment | None = None
     """When it is forgotten on its own; None: never."""
@@ -156,3 +158,17 @@ class Topic(Record):
     description: Text = ""
     labels: list[str] = Field(default_factory=list)
     updated_at: Moment
+
+
+def hidden_topics(facts: Iterable[Fact], shows: Callable[[Fact], bool]) -> frozenset[str]:
+    """Name, folded, the Topics all of whose Facts are kept from a reader: a name tells of them.
+
+    Args:
+        facts: All Facts of the user.
+        shows: Tells whether the reader is shown one.
+    """
+    names: dict[str, bool] = {}
+    for fact in facts:
+        name = fold(fact.topic)
+        names[name] = names.get(name, False) or shows(fact)
+    return frozenset(name for name, shown in names.items() if not shown)

@@ -47,5 +47,14 @@ class MemoState(Record):
     facts: dict[str, list[str]] = Field(default_factory=dict)
     """Top-level key -> ids of the Facts that it rests on."""
     schema_digest: str = ""
-    """Of the schema that it was written under; another one asks for a rebuild."""
+    """Of the schema that it was written under; another one, or none, asks for a rebuild."""
     updated_at: Moment
+
+    def for_rebuild(self, **changes: Any) -> "MemoState":
+        """Return it, with other fields where given, as one that the next digest writes anew."""
+        return self.model_copy(update={**changes, "schema_digest": ""})
+
+    @property
+    def is_for_rebuild(self) -> bool:
+        """Whether the next digest writes it anew, whatever the schema."""
+        return not self.schema_digest

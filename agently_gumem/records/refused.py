@@ -108,12 +108,9 @@ def memo_without(memo: MemoState, lost: Callable[[str], bool]) -> MemoState:
     out = {key for key, ids in memo.facts.items() if any(map(lost, ids))}
     if not out:
         return memo
-    return memo.model_copy(
-        update={
-            "value": {k: v for k, v in memo.value.items() if k not in out},
-            "facts": {k: ids for k, ids in memo.facts.items() if k not in out},
-            "schema_digest": "",
-        }
+    return memo.for_rebuild(
+        value={k: v for k, v in memo.value.items() if k not in out},
+        facts={k: ids for k, ids in memo.facts.items() if k not in out},
     )
 
 

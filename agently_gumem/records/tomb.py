@@ -13,8 +13,8 @@ class Tomb(Record):
     layer: str
     """message, fact or summary."""
     at: Moment
-    by: str = "user"
-    """user, or retention."""
+    by: str = "operator"
+    """operator, or retention."""
     reason: Text = ""
     """What the operator gave as the reason."""
     role: str = ""

@@ -5,17 +5,21 @@ A mirror a Session object remembers what was handled; where the history is no ex
 longest beginning that is a subsequence of the stored messages is known.
 """
 
+import re
 import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cache
 from typing import Any, cast
 
 from agently_gumem.remember.rendered import input_of
+from agently_gumem.remember.select import PLACEHOLDERS
 from agently_gumem.text import make_safe
 
 LABEL = "[input]:\n"
 NO_ANSWER = "None"
+_PLACEHOLDER = re.compile("|".join(map(re.escape, PLACEHOLDERS)))
 
 
 @dataclass(frozen=True)
@@ -132,6 +136,8 @@ class StoredForm:
     """(the form of the message before it, its form) -> whether it was passed over before."""
     changed: Callable[[Said], Said] = lambda form: form
     """Its form -> what stands for it in the store where its text was changed since."""
+    stored: Callable[[Said], Said] = lambda held: held
+    """What is stored -> its form."""
 
 
 def align(
@@ -161,19 +167,68 @@ def align(
             return Aligned(len(seen), list(mirror.ids), extends=True)
     elif seen is not None and seen[: len(full)] == list(full):
         return Aligned(len(full), mirror.ids[: len(full)])
+    return _searched(mirror, full, stored, skipped, replace(to, form=cache(to.form)))
+
+
+def _searched(
+    mirror: Mirror,
+    full: Sequence[Said],
+    stored: Sequence[tuple[str, Said]],
+    skipped: Collection[int],
+    to: StoredForm,
+) -> Aligned:
+    """Find the longest beginning of a history that is a subsequence of what is stored."""
     ids: list[str | None] = []
     place = 0
+    held = [to.stored(s) for _, s in stored]
     for i, message in enumerate(full):
         if mirror.arrived(i, message):
             break  # said now, even in words that are stored already
         wanted = to.form(message)
         alike = (wanted, to.changed(wanted))
-        found = next((p for p in range(place, len(stored)) if stored[p][1] in alike), None)
-        if found is not None:
-            ids.append(stored[found][0])
-            place = found + 1
-        elif i in skipped or to.passed_over(to.form(full[i - 1]) if i else None, wanted):
+        is_next = place < len(held) and held[place] in alike
+        # Before what stands further on: a placeholder alone says little of which one it is.
+        if not is_next and (i in skipped or _passed_over(full, i, to)):
             ids.append(None)
-        else:
+            continue
+        found = next((p for p in range(place, len(held)) if held[p] in alike), None)
+        if found is None and _redacted(full, i, held, place, to):
+            found = place
+        if found is None:
             break
+        ids.append(stored[found][0])
+        place = found + 1
     return Aligned(len(ids), ids)
+
+
+def _passed_over(full: Sequence[Said], i: int, to: StoredForm) -> bool:
+    return to.passed_over(to.form(full[i - 1]) if i else None, to.form(full[i]))
+
+
+def _redacted(
+    full: Sequence[Said], i: int, held: Sequence[Said], place: int, to: StoredForm
+) -> bool:
+    """Tell whether the next stored message is this one with more, or less, taken out of it.
+
+    As where the words of a policy changed since. The message after it has to be the same.
+    """
+    after = full[i + 1 : i + 2]
+    if not after or held[place + 1 : place + 2] != [to.form(after[0])]:
+        return False
+    one, other = held[place], to.form(full[i])
+    same = one.role == other.role
+    return same and (_fits(one.text, other.text) or _fits(other.text, one.text))
+
+
+def _fits(redacted: str, text: str) -> bool:
+    """Tell whether a text is one in which placeholders stand for what was taken out."""
+    first, *rest = _PLACEHOLDER.split(redacted)
+    if not rest or not text.startswith(first) or not text.endswith(rest[-1]):
+        return False
+    at = len(first)
+    for part in rest:
+        found = text.find(part, at)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return True

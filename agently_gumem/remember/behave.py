@@ -128,16 +128,13 @@ def deeds(message: Message) -> list[Deed]:
 
     Where its text names nothing, its entities or the business objects that it is about do.
     """
-    if not is_action(message) or any(mark in message.content for mark in _HIDDEN):
+    if not is_action(message) or any(mark in message.content for mark in PLACEHOLDERS):
         return []
     text = " ".join(normal(message.content).split()).strip(" .。!！")
     verb, rest = _verb(message.event_type, text)
     things = [*_things(rest)] or [*_named(message)]
     found = [Deed(verb, shown, key) for shown, key in things[:_MOST_PARTS]]
     return list({deed.key: deed for deed in found}.values())
-
-
-_HIDDEN = (*PLACEHOLDERS, "[special]")
 
 
 def _verb(event_type: str, text: str) -> tuple[str, str]:
@@ -224,19 +221,14 @@ def habits(messages: Iterable[Message], least: int, within: Iterable[Message]) -
 
 def distinct(messages: Sequence[Message]) -> list[Message]:
     """Leave out what came within seconds of an equal event: it is the same one."""
-    dated = sorted((m for m in messages if m.timestamp is not None), key=_moment)
+    timed = [(m.timestamp, m) for m in messages if m.timestamp is not None]
     kept: list[Message] = []
     before: datetime | None = None
-    for message in dated:
-        if before is None or _moment(message) - before > BURST:
+    for moment, message in sorted(timed, key=lambda pair: pair[0]):
+        if before is None or moment - before > BURST:
             kept.append(message)
-        before = _moment(message)
+        before = moment
     return [*kept, *(m for m in messages if m.timestamp is None)]
-
-
-def _moment(message: Message) -> datetime:
-    assert message.timestamp is not None  # noqa: S101 - asked of dated messages alone
-    return message.timestamp
 
 
 def of_habit(fact: Fact, habit: Habit, known: Mapping[str, Message]) -> bool:

@@ -3,8 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from agently_gumem.remember.select import PLACEHOLDERS, Selection, Selector
+from agently_gumem.privacy import Selection
+from agently_gumem.remember.select import PLACEHOLDERS
 
+Select = Callable[[str], Selection]
 # A longer text is told by itself; a key before it would only cost.
 _LONGEST_VALUE = 500
 
@@ -12,7 +14,7 @@ _LONGEST_VALUE = 500
 class Cleaner:
     """Selects all texts of one record, and remembers what they come to together."""
 
-    def __init__(self, select: Callable[[str], Selection]) -> None:
+    def __init__(self, select: Select) -> None:
         self._select = select
         self._told: list[Selection] = []
 
@@ -70,15 +72,10 @@ class Cleaner:
         return said.removeprefix(head)
 
 
-def clean_names(select: Callable[[str], Selection], names: Sequence[str]) -> list[str]:
+def clean_names(select: Select, names: Sequence[str]) -> list[str]:
     """Leave out names that hold what is not for memory."""
     kept = ((name, select(name)) for name in names)
-    return [name for name, told in kept if told.text == name and not is_redacted(name)]
-
-
-def is_redacted(text: str) -> bool:
-    """Tell whether something was taken out of a text."""
-    return any(mark in text for mark in PLACEHOLDERS)
+    return [n for n, told in kept if told.text == n and not any(p in n for p in PLACEHOLDERS)]
 
 
 def _digits(value: Any) -> str:
@@ -87,6 +84,3 @@ def _digits(value: Any) -> str:
         return ""
     whole = isinstance(value, int) or value.is_integer()
     return str(int(value)) if whole else ""
-
-
-__all__ = ["Cleaner", "Selector", "clean_names", "is_redacted"]

@@ -206,4 +206,4 @@ def _memo(scope: Scope, changed: Collection[Fact]) -> MemoState | None:
     after = apply_patches(before, [], {}, facts, rules, now()).state
     if after.value == before.value and after.facts == before.facts:
         return None
-    return after.model_copy(update={"schema_digest": ""})
+    return after.for_rebuild()

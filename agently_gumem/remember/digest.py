@@ -20,21 +20,20 @@ from agently_gumem.records import Fact, MemoState, Message, Summary, Topic, now
 from agently_gumem.remember import hooking
 from agently_gumem.remember.acting import with_actions
 from agently_gumem.remember.align import Said
-from agently_gumem.remember.extract import Extracted, extract, kept_under
+from agently_gumem.remember.extract import Extracted, extract
 from agently_gumem.remember.forgetting.retention import expire
 from agently_gumem.remember.form import said_id
 from agently_gumem.remember.job import DigestReport, Job, waiting_ids
 from agently_gumem.remember.memo import MemoRules, Patched, apply_patches
 from agently_gumem.remember.reconcile import Reconciled, reconcile
 from agently_gumem.remember.summarize import summarize
+from agently_gumem.remember.treated import is_taken_out, kept_under, without_text
 from agently_gumem.rows import Kept
 from agently_gumem.scope import Outdated, Scope
 from agently_gumem.text import fold, is_chinese
 
 R = TypeVar("R")
 REBUILD_FACTS = 120
-# What stands for the text of a message in which the model found something special.
-SPECIAL = "[special]"
 
 
 async def digest(scope: Scope, job: Job) -> DigestReport:
@@ -177,7 +176,7 @@ async def _digest_batch(
             return  # turned off meanwhile: nothing of it is kept
         scope.expect(seen)
         done = await _reconciled(scope, found)
-        hidden = [i for i, kept in found.special.items() if kept.action != "keep"]
+        hidden = [i for i, special in found.special.items() if is_taken_out(special)]
         done = await with_actions(scope, batch, done, hidden)
         records = _with_topics(scope, done, await _topics(scope, done))
         memo = await scope.services.worker.thread(_memo, scope, found, done, records)
@@ -187,31 +186,42 @@ async def _digest_batch(
         # Whatever an answer breaks, its messages must not be asked about for ever.
         await _count_attempt(scope, batch, error)
         raise
-    processed = [_processed(scope, m, found.special) for m in batch]
+    processed = [_processed(scope, m, found.special.get(m.id, ())) for m in batch]
     stale = _stale_summaries(scope, done.superseded)
     changed = [memo.state] if memo.state != scope.memo else []
-    report.memo_changed |= memo.state.value != (scope.memo.value if scope.memo else {})
+    memo_changed = memo.state.value != (scope.memo.value if scope.memo else {})
     written = [*records, *stale, *processed, *changed]
     await hooking.write(scope, written, seen=seen, dirty=bool(hidden))
+    report.memo_changed |= memo_changed
+    dropped = found.dropped + Counter(verdict=len(done.refused), memo_patch=len(memo.refused))
+    _count(scope, report, batch, done, dropped)
+
+
+def _count(
+    scope: Scope,
+    report: DigestReport,
+    batch: Sequence[Message],
+    done: Reconciled,
+    dropped: Counter[str],
+) -> None:
+    """Count what a batch came to, once it is written."""
     report.messages += len(batch)
     report.new += len(done.new)
     report.superseded += len(done.superseded)
-    dropped = found.dropped + Counter(verdict=len(done.refused), memo_patch=len(memo.refused))
     report.dropped += dropped
     scope.dropped += dropped
 
 
-def _processed(scope: Scope, message: Message, special: Mapping[str, Treatment]) -> Message:
-    """Return a message as digested; what the model found to be special is kept by the policy."""
-    treatment = special.get(message.id)
+def _processed(scope: Scope, message: Message, special: Sequence[Treatment]) -> Message:
+    """Return a message as digested; what the model found to be special is kept by the policy.
+
+    Where one of several subjects is not for memory, none of the text is.
+    """
     processed = message.model_copy(update={"status": "processed"})
-    if treatment is None:
-        return processed
-    if treatment.action == "keep":
-        return kept_under(processed, treatment)
+    if not is_taken_out(special):
+        return kept_under(processed, special)
     said = message.said or said_id(scope, Said(message.role, message.content))
-    cut: dict[str, Any] = {"content": SPECIAL, "said": said, "metadata": {}, "anchors": {}}
-    return processed.model_copy(update=cut)
+    return without_text(processed, said)
 
 
 async def _count_attempt(scope: Scope, batch: Sequence[Message], error: Exception) -> None:
@@ -247,6 +257,8 @@ async def _topics(scope: Scope, done: Reconciled) -> dict[str, Topic]:
     """Find or make the Topic of each new Fact: folded name as proposed -> Topic."""
     fresh = [f for f in done.facts if f.id in set(done.new)]
     names = list(dict.fromkeys(_topic_name(f) for f in fresh))
+    # What is kept under a label gives no name to a Topic that every reader sees.
+    telling = {_topic_name(f) for f in fresh if not f.access}
     vectors = await scope.embed_each(names)
     nothing = np.zeros(scope.index.dimension, np.float32)
     topics: dict[str, Topic] = {}
@@ -259,7 +271,7 @@ async def _topics(scope: Scope, done: Reconciled) -> dict[str, Topic]:
             known = await _new_topic(scope, name, topics.values())
             if known is None:
                 continue
-        elif fold(name) not in {fold(n) for n in (known.name, *known.aliases)}:
+        elif name in telling and fold(name) not in {fold(n) for n in (known.name, *known.aliases)}:
             added = {"aliases": [*known.aliases, name], "updated_at": now()}
             known = known.model_copy(update=added)
         topics = {k: known if t.id == known.id else t for k, t in topics.items()}

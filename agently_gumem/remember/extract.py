@@ -5,22 +5,24 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar, cast, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agently_gumem.privacy import PrivacyPolicy, SpecialCategory, Treatment
+from agently_gumem.privacy import Treatment
 from agently_gumem.prompts import ExtractAnswer, FactDraft
 from agently_gumem.recall.index import text_of
 from agently_gumem.recall.nominate import nearest_topics, nominate
 from agently_gumem.records import TOLD, Certainty, Change, Fact, Kind, Message, TimeRange, now
 from agently_gumem.remember import hooking
 from agently_gumem.remember.behave import claim, is_action
+from agently_gumem.remember.cleaning import clean_names
 from agently_gumem.remember.ground import ground_fact, is_persons, spoken
 from agently_gumem.remember.reconcile import Proposal
 from agently_gumem.remember.select import PLACEHOLDERS
 from agently_gumem.remember.timing import ground_time, told_time
+from agently_gumem.remember.treated import is_taken_out, kept_under, treatments
 from agently_gumem.scope import Scope
 from agently_gumem.text import fold
 
@@ -32,7 +34,6 @@ MOST_SOURCES = 8
 _SELF = frozenset({"", "user", "the user", "用户", "me", "i", "我"})
 # A guess is never as sure as a statement (spec: "mark it as low-confidence").
 _GUESS = 0.45
-K = TypeVar("K", Message, Fact)
 
 
 @dataclass
@@ -43,8 +44,8 @@ class Extracted:
     answer: ExtractAnswer
     candidates: Mapping[str, Fact]
     dropped: Counter[str] = field(default_factory=Counter[str])
-    special: dict[str, Treatment] = field(default_factory=dict[str, Treatment])
-    """Message in which the model found a special subject (health and the like) -> what is done."""
+    special: dict[str, list[Treatment]] = field(default_factory=dict[str, list[Treatment]])
+    """Message -> what is done to each special subject (health and the like) found in it."""
     similarity: dict[tuple[str, str], float] = field(
         default_factory=lambda: cast("dict[tuple[str, str], float]", {})
     )
@@ -195,10 +196,10 @@ class _Judge:
             kind, habit = claim(given.kind, given.content, sources, self.behaviour_after)
             draft = given.model_copy(update={"kind": kind})
             told = self.scope.services.select(draft.content)
-            special = special_treatment(self.scope.services.privacy, draft.special, told.special)
-            out.special.update((m.id, special) for m in sources if special is not None)
-            refused = special is not None and special.action != "keep"
-            reason = "special" if refused else habit or _shape(told.text)
+            special = treatments(self.scope.services.privacy, draft.special, told.special)
+            for message in sources if special else ():
+                out.special.setdefault(message.id, []).extend(special)
+            reason = "special" if is_taken_out(special) else habit or _shape(told.text)
             reason = reason or self._refusal(draft, sources, vector)
             if reason:
                 out.dropped[reason] += 1
@@ -254,38 +255,10 @@ def _shape(content: str) -> str:
     return "redacted" if any(mark in content for mark in PLACEHOLDERS) else ""
 
 
-def short(names: Sequence[str], most: int = 12) -> list[str]:
-    """Keep names that are names: a few, and none of a paragraph's length."""
-    kept = [name.strip()[:LONGEST_NAME] for name in names]
+def short(scope: Scope, names: Sequence[str], most: int = 12) -> list[str]:
+    """Keep names that are names and for memory: a few, and none of a paragraph's length."""
+    kept = [name.strip()[:LONGEST_NAME] for name in clean_names(scope.services.select, names)]
     return [name for name in dict.fromkeys(kept) if name][:most]
-
-
-def special_treatment(
-    policy: PrivacyPolicy, told: str, found: Iterable[str] = ()
-) -> Treatment | None:
-    """Return what the policy says of the special subject of a draft, if it has one (pure).
-
-    Args:
-        policy: The policy.
-        told: The subject that the model names.
-        found: Subjects that words find in the draft: the model may say plainly what its source
-            only lets one guess.
-    """
-    for subject in get_args(SpecialCategory):
-        if subject == told.strip().lower() or subject in found:
-            return policy.treatment(subject)
-    return None
-
-
-def kept_under(record: K, special: Treatment | None) -> K:
-    """Put a record that tells something special under its label and lifetime (pure)."""
-    if special is None:
-        return record
-    ends = [record.expires_at] if record.expires_at else []
-    if special.lifetime is not None:
-        ends.append(now() + special.lifetime)
-    access = [*dict.fromkeys([*record.access, *([special.access] if special.access else [])])]
-    return record.model_copy(update={"access": access, "expires_at": min(ends, default=None)})
 
 
 def _following(scope: Scope, messages: Iterable[Message]) -> dict[str, str]:
@@ -320,9 +293,9 @@ def _fact(
         subject=subject,
         content=content,
         kind=cast("Kind", draft.kind if draft.kind in get_args(Kind) else "fact"),
-        topic=draft.topic.strip()[:LONGEST_NAME],
-        entities=short(draft.entities),
-        labels=short(draft.labels),
+        topic="".join(short(scope, [draft.topic])),
+        entities=short(scope, draft.entities),
+        labels=short(scope, draft.labels),
         source_message_ids=[m.id for m in sources],
         certainty=certainty,
         confidence=min(confidence, _GUESS) if certainty == "inferred" else confidence,

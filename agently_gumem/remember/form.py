@@ -10,7 +10,7 @@ from agently_gumem.scope import Scope
 SHORT = 24
 # No text of a message: none is stored with a NUL.
 _CHANGED = "\x00changed "
-_DROPPED = "\x00dropped"
+_DROPPED = "\x00dropped "
 
 
 def form_of(scope: Scope) -> StoredForm:
@@ -18,18 +18,28 @@ def form_of(scope: Scope) -> StoredForm:
     return StoredForm(
         form=lambda s: selected(scope, s),
         passed_over=lambda before, s: (
-            s.text == _DROPPED
+            s.text.startswith(_DROPPED)
             or skip_id(scope, before, s) in scope.passed_over
             or forgotten(scope, before, s)
         ),
-        changed=lambda s: Said(s.role, _CHANGED + said_id(scope, s)),
+        changed=lambda s: _changed(s.role, _hash(scope, s)),
+        stored=lambda s: s if s.text.startswith(_CHANGED) else compared(scope, s),
     )
 
 
 def selected(scope: Scope, message: Said) -> Said:
-    """Return a message with its text after selection; a mark stands for one that is dropped."""
+    """Return a message with its text after selection; a mark stands before one that is dropped.
+
+    Under whatever policy it was stored: a policy may change while a history waits to be restored.
+    """
     selection = scope.services.select(message.text)
-    return Said(message.role, _DROPPED if selection.drop else selection.text)
+    form = compared(scope, Said(message.role, selection.text))
+    return Said(form.role, _DROPPED + form.text) if selection.drop else form
+
+
+def compared(scope: Scope, told: Said) -> Said:
+    """Return a text that passed a policy without all that any policy takes out."""
+    return Said(told.role, scope.services.compare(told.text).text)
 
 
 def stored_form(message: Message) -> Said:
@@ -72,10 +82,15 @@ def said_id(scope: Scope, form: Said) -> str:
     return scope.said_id(form.role, form.text)
 
 
+def _hash(scope: Scope, form: Said) -> str:
+    """Return the same of a form, which needs no comparing."""
+    return scope.services.ids.of("said", scope.key, form.role, form.text)
+
+
 def forgotten(scope: Scope, before: Said | None, form: Said) -> bool:
     """Tell whether a message of a history was forgotten: it is not taken up again."""
     return bool(scope.gone) and (
-        skip_id(scope, before, form) in scope.gone or said_id(scope, form) in scope.gone
+        skip_id(scope, before, form) in scope.gone or _hash(scope, form) in scope.gone
     )
 
 
@@ -85,7 +100,7 @@ def skip_id(scope: Scope, before: Said | None, form: Said) -> str:
     Of the user, not of a session: a history can be restored under another session's name. A short
     one ("yes", 好的) is said often, and counts only after the same message as then.
     """
-    told = [form.role, form.text]
-    if len(form.text) <= SHORT and before is not None:
-        told += [before.role, before.text]
+    told = [form.role, form.text.removeprefix(_DROPPED)]
+    if len(told[1]) <= SHORT and before is not None:
+        told += [before.role, before.text.removeprefix(_DROPPED)]
     return scope.services.ids.of("skip", scope.key, *told)

@@ -3,12 +3,14 @@
 import functools
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from agently_gumem.errors import HookError
 from agently_gumem.hooks import Round, Whose
-from agently_gumem.records import Fact, MemoState, Message, Summary, Topic
+from agently_gumem.privacy import Selection
+from agently_gumem.records import Fact, MemoState, Message, Summary, Topic, noted, now
 from agently_gumem.remember.align import Said
+from agently_gumem.remember.cleaning import Cleaner
 from agently_gumem.remember.form import said_id
 from agently_gumem.rows import Kept, flag_row
 from agently_gumem.scope import Scope
@@ -17,11 +19,12 @@ from agently_gumem.text import fold, make_safe
 
 K = TypeVar("K")
 T = TypeVar("T", Message, Fact, Summary, Topic)
+N = TypeVar("N", Fact, Summary)
 
-_MESSAGE = "id role speaker content timestamp event_type page anchors metadata"
+_MESSAGE = "id role speaker content timestamp event_type page anchors metadata access"
 _FACT = (
     "id subject content kind topic entities labels certainty confidence time_range session_ids "
-    "source_message_ids"
+    "source_message_ids access"
 )
 _SUMMARY = "id topic content source_facts labels entities confidence"
 _TOPIC = "id name aliases description labels"
@@ -54,7 +57,7 @@ async def facts(scope: Scope, new: Mapping[K, Fact]) -> Mapping[K, Fact]:
     def changed(fact: Fact, changes: Mapping[str, Any]) -> Fact:
         content = str(changes.get("content", fact.content))
         own = fact_id(scope, content, fact.subject, fact.source_message_ids)
-        return fact.model_copy(update={**changes, "id": own})
+        return _noted(fact.model_copy(update={**changes, "id": own}), changes)
 
     return await _each(scope, "fact.before_add", _FACT, new, changed)
 
@@ -69,9 +72,15 @@ async def summaries(scope: Scope, new: Mapping[K, Summary]) -> Mapping[K, Summar
     def changed(summary: Summary, changes: Mapping[str, Any]) -> Summary:
         content = str(changes.get("content", summary.content))
         own = summary_id(scope, summary.topic, content, summary.source_facts)
-        return summary.model_copy(update={**changes, "id": own})
+        return _noted(summary.model_copy(update={**changes, "id": own}), changes)
 
     return await _each(scope, "summary.before_add", _SUMMARY, new, changed)
+
+
+def _noted(record: N, changes: Iterable[str]) -> N:
+    """Note in the history of a record which of its fields hooks changed before it was added."""
+    reason = f"changed before it was added: {', '.join(changes)}"
+    return noted(record, at=now(), what="updated", actor="hook", reason=reason)
 
 
 async def topic(scope: Scope, new: Topic) -> Topic | None:
@@ -158,19 +167,16 @@ def one_session(session_ids: Iterable[str]) -> str:
 
 
 def selected_value(scope: Scope, value: Any) -> Any:
-    """Take out of nested data what must not be kept; numbers are the application's own.
+    """Take out of nested data what must not be kept.
 
     A text that is not for memory at all is empty after it.
     """
-    if isinstance(value, str):
-        selection = scope.services.select(make_safe(value))
-        return "" if selection.drop else selection.text
-    if isinstance(value, Mapping):
-        held = cast("Mapping[str, Any]", value)
-        return {make_safe(k): selected_value(scope, v) for k, v in held.items()}
-    if isinstance(value, list | tuple):
-        return [selected_value(scope, v) for v in cast("Sequence[Any]", value)]
-    return value
+
+    def select(text: str) -> Selection:
+        selection = scope.services.select(make_safe(text))
+        return Selection("") if selection.drop else selection
+
+    return Cleaner(select).data(value)
 
 
 async def write(

@@ -1,23 +1,27 @@
 """Journal: what Agently holds becomes Messages, each once, before anything can leave the window."""
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from pydantic_core import PydanticSerializationError
 
 from agently_gumem.errors import ConfigError
+from agently_gumem.privacy import Selection
 from agently_gumem.records import Message, now
 from agently_gumem.remember import hooking
 from agently_gumem.remember.align import Aligned, Mirror, Said, StoredForm, align, left_out, said
+from agently_gumem.remember.cleaning import Cleaner
 from agently_gumem.remember.form import form_of, skip_id, stored_forms
 from agently_gumem.remember.select import is_noise
 from agently_gumem.rows import flag_row, from_row
-from agently_gumem.scope import Scope, Selected
+from agently_gumem.scope import Scope
 
 IMPORTED_MEMO = "imported_memo"
 K = TypeVar("K")
 INSTRUCTIONS = frozenset({"system", "developer"})
+_CLEANED = ("content", "role", "speaker", "event_type", "page", "anchors")
 
 
 async def journal(
@@ -60,7 +64,9 @@ async def journal(
             before = next((i for i, _ in reversed(_stored(scope, session_id))), "")
             made = await thread(_messages, scope, session_id, mirror, head, aligned, gone, before)
             new = await hooked(scope, made)
-            passed = _skips(scope, head, made.keys() - new.keys())
+            # What a policy or a hook drops now is not taken up later, under another policy either.
+            dropped = {i for i in range(aligned.start, len(head)) if i not in new} - gone - blank
+            passed = await thread(_skips, scope, head, dropped)
             if new or passed:
                 flags = [flag_row("skip", skip) for skip in sorted(passed)]
                 await hooking.write(scope, list(new.values()), flags)
@@ -93,10 +99,13 @@ def _is_asked(history: Sequence[Said], mirror: Mirror) -> bool:
 async def hooked(scope: Scope, made: Mapping[K, Message]) -> dict[K, Message]:
     """Ask hooks about new messages; what one changed is kept as its new text asks for."""
     kept = dict(await hooking.messages(scope, made))
-    for key, message in kept.items():
+    for key, message in list(kept.items()):
         if message is not made[key]:
-            selection = await scope.services.worker.thread(scope.services.select, message.content)
-            kept[key] = message.model_copy(update=kept_under(selection, message))
+            clean = await scope.services.worker.thread(cleaned, scope, message)
+            if clean is None:
+                del kept[key]
+            else:
+                kept[key] = message.model_copy(update=clean)
     scope.dropped.update(["hook"] * (len(made) - len(kept)))
     return kept
 
@@ -113,7 +122,7 @@ async def import_memo(scope: Scope, session_id: str, text: str) -> None:
     """Take over a memo of an earlier handler, once, as a message of its own."""
     async with scope.journal_lock:
         await scope.ready()
-        content = scope.services.select(text).text
+        selection = scope.services.select(text)
         message_id = imported_id(scope, session_id, text)
         if scope.paused or message_id in scope.index.messages:
             return
@@ -123,12 +132,13 @@ async def import_memo(scope: Scope, session_id: str, text: str) -> None:
             space=scope.space,
             session_id=session_id,
             role="system",
-            content=content,
+            content=selection.text,
             event_type=IMPORTED_MEMO,
             stored_at=now(),
             sequence=scope.next_sequence(),
+            **kept_under(selection),
         )
-        kept = await hooked(scope, {message_id: message})
+        kept = {} if selection.drop else await hooked(scope, {message_id: message})
         # One that a hook drops is kept without its text: it was taken over, and is not again.
         gone = message.model_copy(update={"content": "", "status": "processed"})
         await hooking.write(scope, [kept.get(message_id, gone)])
@@ -136,8 +146,8 @@ async def import_memo(scope: Scope, session_id: str, text: str) -> None:
 
 def imported_id(scope: Scope, session_id: str, text: str) -> str:
     """Return the id that a memo has once it was taken over."""
-    content = scope.services.select(text).text
-    return scope.services.ids.of("msg", scope.key, session_id, IMPORTED_MEMO, content)
+    told = scope.services.compare(scope.services.select(text).text).text
+    return scope.services.ids.of("msg", scope.key, session_id, IMPORTED_MEMO, told)
 
 
 async def add(scope: Scope, session_id: str, messages: Sequence[Message]) -> list[Message]:
@@ -181,12 +191,12 @@ def _placed(
     scope: Scope, session_id: str, message: Message, call: str, times: dict[str, int]
 ) -> Message | None:
     """Give a message its id, its place and its owner, and take out what must not be kept."""
-    selection = scope.services.select(message.content)
-    if selection.drop:
+    clean = cleaned(scope, message)
+    if clean is None:
         return None
-    content = selection.text
     when = message.timestamp.isoformat() if message.timestamp else call
-    told = [session_id, message.role, message.speaker, message.event_type, content, when]
+    text = scope.services.compare(clean["content"]).text if message.timestamp else clean["content"]
+    told = [session_id, *(clean[n] for n in ("role", "speaker", "event_type")), text, when]
     once = scope.services.ids.of("msg", scope.key, *told)
     times[once] = times.get(once, 0) + 1
     own = message.id or scope.services.ids.of("msg", scope.key, *told, str(times[once]))
@@ -196,21 +206,29 @@ def _placed(
             "user_id": scope.user_id,
             "space": scope.space,
             "session_id": session_id,
-            "content": content,
-            "speaker": scope.services.select(message.speaker).text,
-            "page": scope.services.select(message.page).text,
-            "anchors": selected_data(scope, message.anchors),
-            "metadata": selected_data(scope, message.metadata),
             "status": "pending",
             "stored_at": now(),
             "attempts": 0,
             "sequence": scope.next_sequence(),
-            **kept_under(selection, message),
+            **clean,
         }
     )
 
 
-def kept_under(selection: Selected, message: Message | None = None) -> dict[str, Any]:
+def cleaned(scope: Scope, message: Message) -> dict[str, Any] | None:
+    """Select all that a message holds (in the pool); None where it is not for memory.
+
+    What stands in its metadata counts as what stands in its text: it goes with it, and is shown
+    to the same readers.
+    """
+    cleaner = Cleaner(scope.services.select)
+    clean = {name: cleaner.data(getattr(message, name)) for name in _CLEANED}
+    clean["metadata"] = cleaner.data(_plain(message))
+    selection = cleaner.selection
+    return None if selection.drop else {**clean, **kept_under(selection, message)}
+
+
+def kept_under(selection: Selection, message: Message | None = None) -> dict[str, Any]:
     """Say under which labels, and until when, a message is kept."""
     given = message.access if message is not None else []
     ends = [message.expires_at] if message is not None and message.expires_at else []
@@ -229,21 +247,26 @@ def check(scope: Scope, message: Message) -> None:
     held = scope.index.get(message.id)
     if held is not None and not isinstance(held, Message):
         raise ConfigError(f"the id {message.id!r} is that of a {type(held).__name__}")
+    _written(message)
+
+
+def _plain(message: Message) -> Any:
+    """Return the metadata as it is stored: what is no text there may become one."""
+    if not message.metadata:
+        return message.metadata
+    return json.loads(_written(message.model_copy(update={"content": ""})))["metadata"]
+
+
+def _written(message: Message) -> str:
+    """Write a message as it is stored.
+
+    Raises:
+        ConfigError: Its metadata is no plain data.
+    """
     try:
-        message.model_dump_json()
+        return message.model_dump_json()
     except (PydanticSerializationError, UnicodeEncodeError) as error:
         raise ConfigError("metadata takes plain data: texts, numbers, lists, dicts") from error
-
-
-def selected_data(scope: Scope, value: Any) -> Any:
-    """Take out of nested data what must not be kept; numbers are the application's own."""
-    if isinstance(value, str):
-        return scope.services.select(value).text
-    if isinstance(value, Mapping):
-        return {k: selected_data(scope, v) for k, v in cast("Mapping[str, Any]", value).items()}
-    if isinstance(value, list | tuple):
-        return [selected_data(scope, v) for v in cast("Sequence[Any]", value)]
-    return value
 
 
 def _stored(scope: Scope, session_id: str) -> list[tuple[str, Said]]:

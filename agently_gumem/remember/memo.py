@@ -151,7 +151,9 @@ def _apply(
     known = [facts[i] for i in links.get(patch.key, []) if _active(facts.get(i))]
     gone = [text for fact in (*sure, *known) for text in olds.get(fact.id, ())]
     wanted = _present(wanted, gone) if gone else wanted
-    said = _Ground((*sure, *known), before, wanted, rules.names).held({patch.key: wanted})
+    kept = frozenset(words("\n".join(f.content for f in facts.values() if f.access)))
+    ground = _Ground((*sure, *known), before, wanted, rules.names, kept)
+    said = ground.held({patch.key: wanted})
     if said != wanted and _empty(said):
         return "says more than its facts"
     merged = _merge(before, said, known)
@@ -238,6 +240,8 @@ class _Ground:
     before: Any
     wanted: Any
     names: frozenset[str]
+    kept: frozenset[str] = frozenset()
+    """Words of the Facts that are kept under a label: the model was shown them, others are not."""
 
     @cached_property
     def old(self) -> frozenset[str]:
@@ -285,6 +289,8 @@ class _Ground:
     def _holds_text(self, text: str) -> bool:
         if text in self.old:
             return True
+        if not self.told >= self.kept.intersection(words(text)):
+            return False
         if re.match(r"-\d", text) and not _MINUS.search(self.evidence.folded):
             return False
         return not missing(text, self.evidence) and self._related(text)

@@ -9,13 +9,12 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 from functools import lru_cache
 from typing import cast
 
-from agently_gumem.privacy import Category, PrivacyPolicy, Treatment, event_key
+from agently_gumem.privacy import Category, PrivacyPolicy, Selection, Treatment, event_key
 from agently_gumem.remember._lexicon import CATEGORIES, Words, lexicon
 from agently_gumem.remember._numbers import find_numbers
 from agently_gumem.remember._secrets import find_secrets
@@ -63,23 +62,6 @@ PLACEHOLDERS = (
     "[forgotten]",
 )
 _SPECIAL = frozenset(CATEGORIES)
-
-
-@dataclass(frozen=True)
-class Selection:
-    """A text as it may be remembered, and what was found in it."""
-
-    text: str
-    found: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Kind of placeholder -> how many took the place of something."""
-    drop: bool = False
-    """The whole message is not for memory."""
-    access: tuple[str, ...] = ()
-    """Labels under which what was kept may be shown."""
-    lifetime: timedelta | None = None
-    """How long what was kept may be kept, the shortest time of all that was found."""
-    special: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Category of special content -> how many statements, taken out or kept under limits."""
 
 
 @dataclass(frozen=True)

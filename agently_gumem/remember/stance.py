@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from agently_gumem.dates import normal
 from agently_gumem.remember import _wording as say
 from agently_gumem.remember.same.polarity import NEGATION, NO_NEGATION, denial_codes
-from agently_gumem.text import CJK, fold, is_chinese, words
+from agently_gumem.text import CJK, fold, is_chinese, sentences, words
 
 # A clause says what a Fact says where it holds so much of its words.
 _SHARE = 0.5
-_SENTENCE = re.compile(r"(?:[^.!?。！？;；\n]|\.(?=\S))+[.!?。！？;；\n]*")
 _CLAUSE = re.compile(
     r"[,;，；、]\s*|\s+(?:but|while|whereas|although|though)\s+|(?:但是?|不过|可是|而(?!且|是|非))"
     r"|\s+and\s+(?=(?:i|we|he|she|they|it|it['’]s|my|his|her|our|their)\b)|\s[-–—]+\s|—"
@@ -56,7 +55,7 @@ def misread(content: str, told: Sequence[str], names: Collection[str] = ()) -> s
 
 
 def _sentences(text: str) -> list[str]:
-    return [fold(match.group()) for match in _SENTENCE.finditer(text)]
+    return [fold(sentence) for sentence in sentences(text)]
 
 
 def _clauses(texts: Sequence[str]) -> list[_Clause]:
@@ -129,11 +128,11 @@ def _after_joke(text: str) -> str:
 
 
 def _only_imagined(fact: str, texts: Sequence[str]) -> bool:
-    sentences = [s for text in texts for s in _sentences(text)]
-    if say.SUPPOSED.search(fact) or not any(say.IMAGINED.search(s) for s in sentences):
+    said = [s for text in texts for s in _sentences(text)]
+    if say.SUPPOSED.search(fact) or not any(say.IMAGINED.search(s) for s in said):
         return False
-    real = [s for s in sentences if not say.IMAGINED.search(s)]
-    return not real or _lost(fact, sentences, real)
+    real = [s for s in said if not say.IMAGINED.search(s)]
+    return not real or _lost(fact, said, real)
 
 
 def _of_another(fact: str, texts: Sequence[str], names: Collection[str]) -> bool:

@@ -82,31 +82,7 @@ async def summarize(scope: Scope, agent: Any | None) -> list[Summary]:
     waiting = waiting[:TOPICS_A_REQUEST]
     if not waiting:
         return []
-    refs: dict[str, Fact] = {}
-    shown: list[TopicFacts] = []
-    for entry in waiting:
-        own = {f"k{len(refs) + i}": fact for i, fact in enumerate(entry.facts, 1)}
-        refs.update(own)
-        shown.append(TopicFacts(entry.topic.name, own, shown_to_model(entry.previous)))
-    names = [t.name for t in index.topics.values()][: 3 * scope.services.limits.topics]
-    prompt = scope.services.prompts.summarize(shown, names, await _instructions(scope, shown))
-    try:
-        asked, broken = await scope.services.model.ask(prompt, scope.user_id, agent)
-    except ModelError as error:
-        if error.answered:
-            _note_asked(scope, waiting)
-        raise
-    answer = cast("SummarizeAnswer", asked)
-    scope.dropped += Counter(malformed=broken)
-    await hooking.looked(
-        scope,
-        "summary.after_llm",
-        lambda: {
-            "facts": {ref: fact.id for ref, fact in refs.items()},
-            "answer": answer.model_dump(mode="json"),
-        },
-        "",
-    )
+    refs, answer = await _asked(scope, waiting, agent)
     made, records = await _hooked(scope, *_records(scope, waiting, refs, answer))
     merged, gone = _merge_topics(scope, answer.same_topics)
     moved = {fold(alias): t.name for t in merged if isinstance(t, Topic) for alias in t.aliases}
@@ -117,6 +93,39 @@ async def summarize(scope: Scope, agent: Any | None) -> list[Summary]:
     await scope.delete("topic", gone)
     _note_asked(scope, waiting)
     return made
+
+
+async def _asked(
+    scope: Scope, waiting: Sequence[Due], agent: Any | None
+) -> tuple[dict[str, Fact], SummarizeAnswer]:
+    """Ask the model, with what hooks add, and let hooks look at its answer.
+
+    Returns:
+        The Facts behind its references, and the answer.
+    """
+    refs: dict[str, Fact] = {}
+    shown: list[TopicFacts] = []
+    for entry in waiting:
+        own = {f"k{len(refs) + i}": fact for i, fact in enumerate(entry.facts, 1)}
+        refs.update(own)
+        shown.append(TopicFacts(entry.topic.name, own, shown_to_model(entry.previous)))
+    names = [t.name for t in scope.index.topics.values()][: 3 * scope.services.limits.topics]
+    prompt = scope.services.prompts.summarize(shown, names, await _instructions(scope, shown))
+    try:
+        asked, broken = await scope.services.model.ask(prompt, scope.user_id, agent)
+    except ModelError as error:
+        if error.answered:
+            _note_asked(scope, waiting)
+        raise
+    answer = cast("SummarizeAnswer", asked)
+    scope.dropped += Counter(malformed=broken)
+
+    def told() -> dict[str, Any]:
+        ids = {ref: fact.id for ref, fact in refs.items()}
+        return {"facts": ids, "answer": answer.model_dump(mode="json")}
+
+    await hooking.looked(scope, "summary.after_llm", told, "")
+    return refs, answer
 
 
 async def _instructions(scope: Scope, topics: Sequence[TopicFacts]) -> list[str]:
@@ -209,8 +218,8 @@ def _summary(scope: Scope, entry: Due, draft: SummaryDraft, facts: Sequence[Fact
         source_facts=ids,
         confidence=min(unit(draft.confidence), *(f.confidence for f in facts)),
         time=EventTime(event_start=min(times, default=None), event_end=max(times, default=None)),
-        labels=short(draft.labels),
-        entities=short(draft.entities),
+        labels=short(scope, draft.labels),
+        entities=short(scope, draft.entities),
         evidence=[{"layer": "fact", "id": f.id} for f in facts]
         + [
             {"layer": "action", "id": m.id, "event_type": m.event_type}

@@ -12,13 +12,13 @@ from typing import Any, TypeAlias
 from agently_gumem.records import Fact, MemoState, Message, Summary, Topic, noted, now
 from agently_gumem.remember import hooking
 from agently_gumem.remember.align import Said
-from agently_gumem.remember.form import form_of, said_id
+from agently_gumem.remember.cleaning import Cleaner
+from agently_gumem.remember.form import compared, form_of, said_id
 from agently_gumem.remember.journal import (
     IMPORTED_MEMO,
     check,
+    cleaned,
     hooked,
-    kept_under,
-    selected_data,
 )
 from agently_gumem.remember.select import is_noise
 from agently_gumem.scope import Scope
@@ -94,18 +94,16 @@ def _selected_message(scope: Scope, message: Message, before: Said | None) -> Me
     blank = not message.content and message.event_type == IMPORTED_MEMO
     if not blank and is_noise(message.event_type, message.content, scope.services.privacy):
         return NOISE
-    selection = scope.services.select(message.content)
-    if selection.drop:
+    clean = cleaned(scope, message)
+    if clean is None:
         return SELECTION
-    if passed_over(scope, before, Said(message.role, selection.text)):
+    if passed_over(scope, before, Said(message.role, clean["content"])):
         return FORGOTTEN
     return message.model_copy(
         update={
-            "content": selection.text,
-            **_clean(scope, message, "speaker", "page", "anchors", "metadata"),
             "status": "pending" if message.status == "chunked" else message.status,
             "stored_at": message.stored_at or now(),
-            **kept_under(selection, message),
+            **clean,
         }
     )
 
@@ -194,16 +192,11 @@ def take_memo(scope: Scope, memo: MemoState) -> MemoState:
         if memo.facts.get(key)
         and all((f := facts.get(i)) is not None and not f.access for i in memo.facts[key])
     ]
-    value = {key: selected_data(scope, memo.value[key]) for key in keys}
-    whole = value == memo.value
-    return memo.model_copy(
-        update={
-            "value": value,
-            "facts": {key: memo.facts[key] for key in keys},
-            # What had to be left out is told anew, from the Facts that are there.
-            "schema_digest": memo.schema_digest if whole else "",
-        }
-    )
+    value = {key: Cleaner(scope.services.select).data(memo.value[key]) for key in keys}
+    if value == memo.value:
+        return memo
+    # What had to be left out is told anew, from the Facts that are there.
+    return memo.for_rebuild(value=value, facts={key: memo.facts[key] for key in keys})
 
 
 def buried(origin: Scope, record: Fact | Summary | Topic | Message) -> bool:
@@ -221,7 +214,10 @@ def buried(origin: Scope, record: Fact | Summary | Topic | Message) -> bool:
 
 def passed_over(scope: Scope, before: Said | None, said: Said) -> bool:
     """Tell whether a message is known as one that must not be taken up."""
-    return form_of(scope).passed_over(before, said)
+    if not (scope.gone or scope.passed_over):
+        return False
+    ahead = compared(scope, before) if before is not None else None
+    return form_of(scope).passed_over(ahead, compared(scope, said))
 
 
 def newer(record: Any, held: Any) -> bool:
@@ -238,7 +234,8 @@ def topics_without_facts(facts: Sequence[tuple[str, bool]]) -> set[str]:
 
 
 def _clean(scope: Scope, record: Any, *names: str) -> Mapping[str, Any]:
-    return {name: selected_data(scope, getattr(record, name)) for name in names}
+    cleaner = Cleaner(scope.services.select)
+    return {name: cleaner.data(getattr(record, name)) for name in names}
 
 
 def _past(moment: datetime | None) -> bool:

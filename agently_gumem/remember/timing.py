@@ -1,15 +1,14 @@
 """When a Fact is, held to the words of its messages and the time at which they were written."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, time, timezone, tzinfo
 
 from agently_gumem import dates
 from agently_gumem.records import Message, TimeRange
 from agently_gumem.remember.ground import spoken, text_of
 from agently_gumem.remember.specifics import clocks, terms
-
-_SENTENCE = re.compile(r"(?:[^.!?。！？;；\n]|\.(?=\S))+[.!?。！？;；\n]*")
+from agently_gumem.text import sentences
 
 
 def ground_time(
@@ -101,16 +100,12 @@ def _read(sentence: str, message: Message, *, plan: bool) -> TimeRange | None:
 def _about(content: str, text: str) -> str:
     """Find the sentence of a text that a Fact is about: the one that shares most with it."""
     wanted = set(terms(dates.normal(content)))
-    sentences = list(_sentences(text))
-    if len(sentences) < 2:
+    parts = list(sentences(text))
+    if len(parts) < 2:
         return text
-    shared = [len(wanted & set(terms(dates.normal(s)))) for s in sentences]
+    shared = [len(wanted & set(terms(dates.normal(s)))) for s in parts]
     most = max(shared)
-    return sentences[shared.index(most)] if most and shared.count(most) == 1 else ""
-
-
-def _sentences(text: str) -> Iterator[str]:
-    return (match.group() for match in _SENTENCE.finditer(text))
+    return parts[shared.index(most)] if most and shared.count(most) == 1 else ""
 
 
 def _hour(sentence: str) -> int | None:

@@ -29,6 +29,8 @@ class Cuts:
     echoes: list[str] = field(default_factory=list[str])
     signs: Traces = field(default_factory=lambda: Traces((), Held()))
     """What gives away, in any text that stays, what was forgotten."""
+    close: Traces = field(default_factory=lambda: Traces((), Held()))
+    """The same for what is noted beside it, such as a reason: names in any case, numbers alone."""
 
 
 def cuts(records: Records, wanted: Wanted, gone: Fallen) -> Cuts:
@@ -47,7 +49,8 @@ def cuts(records: Records, wanted: Wanted, gone: Fallen) -> Cuts:
         for source in (s for v in _versions(records, fact) for s in v.source_message_ids):
             _cut_source(records, source, named, gone, found, whole=False)
     _cut_replies(records, gone, found)
-    found.signs = _signs(records, wanted, gone, found, fallen)
+    told, stays = _signs(records, wanted, gone, found, fallen)
+    found.signs, found.close = Traces(told, stays), Traces(told, stays, near=True)
     for message in _later(records, gone, found, fallen):
         _cut_echo(records, message, found.signs, gone, found)
     return found
@@ -108,8 +111,8 @@ def _cut_replies(records: Records, gone: Fallen, found: Cuts) -> None:
 
 def _signs(
     records: Records, wanted: Wanted, gone: Fallen, found: Cuts, fallen: Iterable[Fact]
-) -> Traces:
-    """Collect what gives away what was forgotten, beside what people say that stays."""
+) -> tuple[list[Statement], Held]:
+    """Collect what was forgotten, and what people say that stays."""
     messages = [m for m in records.messages.values() if not by_machine(m)]
     stays = [f.content for f in records.facts.values() if f.id not in gone.facts]
     stays += [found.texts.get(m.id, m.content) for m in messages if m.id not in gone.messages]
@@ -119,7 +122,14 @@ def _signs(
         if m.id in gone.messages and m.id not in wanted.emptied
         for statement in traces.of(m.content, _SENTENCE_TERMS)
     ]
-    return Traces([*map(_statement, fallen), *told], Held(tuple(stays)))
+    return [*map(_statement, fallen), *told], Held(tuple(stays))
+
+
+def signs_of_all(records: Records) -> Traces:
+    """Make what gives any of a user away, for the reason of who forgets all of it."""
+    texts = [m.content for m in records.messages.values()]
+    told = [s for text in texts for s in traces.of(text, _SENTENCE_TERMS)]
+    return Traces([*map(_statement, records.facts.values()), *told], Held(), near=True)
 
 
 def _later(records: Records, gone: Fallen, found: Cuts, fallen: Iterable[Fact]) -> list[Message]:

@@ -1,11 +1,12 @@
 """One decision from end to end: what to delete, what to write, and what is told of it (pure)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, cast
 
-from agently_gumem.records import Fact, MemoState, Message, Summary
+from agently_gumem.records import Fact, MemoState, Message
+from agently_gumem.remember.forgetting.beside import Clean
 from agently_gumem.remember.forgetting.cuts import Cuts, cuts
 from agently_gumem.remember.forgetting.derived import Signs, moved, prune, themes
 from agently_gumem.remember.forgetting.mending import mended
@@ -49,6 +50,8 @@ class Plan:
     echoes: list[str] = field(default_factory=list[str])
     bare: list[str] = field(default_factory=list[str])
     """Topics whose Summary is to be written anew."""
+    reason: str = ""
+    """What is noted as the reason; empty where that says what is forgotten."""
 
     @property
     def nothing(self) -> bool:
@@ -69,16 +72,20 @@ def decide(records: Records, wanted: Wanted, terms: Terms) -> Plan:
     found = cuts(records, wanted, gone)
     signs = Signs(found.signs, wanted.holds)
     gone.summaries |= {s.id for s in records.summaries.values() if signs.says(s.content)}
-    note = {"at": terms.now, "actor": terms.actor, "reason": terms.reason}
-    mends = mended(records, gone, note)
-    stay = {i: mends.get(i, f) for i, f in records.facts.items() if i not in gone.facts}
-    cleaned = {i: c for i, f in stay.items() if (c := _clean_fact(f, wanted)) != f}
-    stay |= cleaned
+    close = Signs(found.close, wanted.holds)
+    reason = "" if close.says(terms.reason) else terms.reason
+    clean = Clean(close, gone.messages, wanted.holds)
+    facts = {i: clean.fact(f) for i, f in records.facts.items() if i not in gone.facts}
+    note = {"at": terms.now, "actor": terms.actor, "reason": reason}
+    mends = mended(replace(records, facts={**records.facts, **facts}), gone, note)
+    stay = {i: mends.get(i, f) for i, f in facts.items()}
     topics = themes(records, stay, gone, signs, terms.now)
-    summaries = [s for s in records.summaries.values() if s.id not in gone.summaries]
-    renamed = {r.id: r for r in moved([*stay.values(), *summaries], topics.moved)}
-    changed = {**mends, **cleaned, **renamed, **_evidence(summaries, renamed, gone.messages)}
-    final = {i: cast("Fact", renamed.get(i, f)) for i, f in stay.items()}
+    summaries = [clean.summary(s) for s in records.summaries.values() if s.id not in gone.summaries]
+    renamed = moved([*stay.values(), *summaries], topics.moved)
+    kept: dict[str, Kept] = {r.id: r for r in (*stay.values(), *summaries, *renamed)}
+    whole = (m for m in records.messages.values() if m.id not in gone.messages | found.texts.keys())
+    kept |= {m.id: clean.correction(m) for m in whole}
+    final = {i: cast("Fact", kept[i]) for i in stay}
     fallen = [records.facts[i] for i in gone.facts if i in records.facts]
     memo = prune(records.memo, final, fallen, signs, terms.rules, terms.now)
     return Plan(
@@ -88,13 +95,20 @@ def decide(records: Records, wanted: Wanted, terms: Terms) -> Plan:
         topics=topics.gone,
         regrow=gone.regrow,
         cut=_cut_messages(records, found, wanted),
-        changed=[*changed.values(), *topics.changed.values()],
+        changed=[*_differing(records, kept), *topics.changed.values()],
         memo=memo.state if memo.state is not records.memo else None,
         memo_keys=memo.keys,
         kept=_poorer(records, mends),
         echoes=found.echoes,
         bare=topics.bare,
+        reason=reason,
     )
+
+
+def _differing(records: Records, kept: Mapping[str, Kept]) -> list[Kept]:
+    """List the records that are not as they were."""
+    before = {**records.messages, **records.facts, **records.summaries}
+    return [record for i, record in kept.items() if record is not before[i] and record != before[i]]
 
 
 def _poorer(records: Records, mends: Mapping[str, Fact]) -> list[str]:
@@ -103,36 +117,6 @@ def _poorer(records: Records, mends: Mapping[str, Fact]) -> list[str]:
     return sorted(
         i for i, f in mends.items() if f.source_message_ids != before[i].source_message_ids
     )
-
-
-def _clean_fact(fact: Fact, wanted: Wanted) -> Fact:
-    """Take a text that must not stand anywhere out of what is said beside a Fact's content."""
-    holds = wanted.holds
-    if holds is None:
-        return fact
-    return fact.model_copy(
-        update={
-            "labels": [label for label in fact.labels if not holds(label)],
-            "entities": [name for name in fact.entities if not holds(name)],
-            "anchors": {k: v for k, v in fact.anchors.items() if not holds(f"{k} {v}")},
-            "changes": [
-                c.model_copy(update={"reason": ""}) if holds(c.reason) else c for c in fact.changes
-            ],
-        }
-    )
-
-
-def _evidence(
-    summaries: list[Summary], renamed: Mapping[str, Any], gone: set[str]
-) -> dict[str, Summary]:
-    """Return the Summaries whose evidence names a message that goes, without it."""
-    found: dict[str, Summary] = {}
-    for summary in summaries:
-        held = cast("Summary", renamed.get(summary.id, summary))
-        left = [e for e in held.evidence if e.get("id") not in gone]
-        if left != held.evidence:
-            found[summary.id] = held.model_copy(update={"evidence": left})
-    return found
 
 
 def _cut_messages(

@@ -12,9 +12,6 @@ from agently_gumem.remember.forgetting.traces import Traces
 from agently_gumem.remember.memo import MemoRules, apply_patches
 from agently_gumem.text import fold, is_chinese
 
-NO_SCHEMA = ""
-"""As the digest of a memo's schema: the next digest writes the memo anew."""
-
 
 @dataclass(frozen=True)
 class Signs:
@@ -159,8 +156,7 @@ def prune(
     if not keys and behind.isdisjoint(ended):
         return PrunedMemo(memo, [])
     kept = {k: [i for i in ids if i not in ended] for k, ids in links.items() if k in value}
-    changed = {"value": value, "facts": kept, "schema_digest": NO_SCHEMA, "updated_at": now}
-    return PrunedMemo(memo.model_copy(update=changed), keys)
+    return PrunedMemo(memo.for_rebuild(value=value, facts=kept, updated_at=now), keys)
 
 
 def _without(value: Any, signs: Signs) -> Any:

@@ -7,7 +7,7 @@ from datetime import datetime
 from agently_gumem.records import Fact, Message, Tomb
 from agently_gumem.remember.align import Said
 from agently_gumem.remember.forgetting.decide import Plan
-from agently_gumem.remember.form import SHORT, said_id, skip_id
+from agently_gumem.remember.form import SHORT, compared, said_id, skip_id
 from agently_gumem.scope import Scope
 
 
@@ -100,9 +100,9 @@ def _skips(scope: Scope, message: Message, before: Message | None) -> list[str]:
     Of one whose text was changed only the hash of what was said is left, and of a short one whose
     predecessor's text is not known any more: it is known by that alone then.
     """
-    form = Said(message.role, message.content)
+    form = compared(scope, Said(message.role, message.content))
     unknown = before is not None and bool(before.said) and len(form.text) <= SHORT
     if message.said or unknown:
         return [said_of(scope, message)]
     told = Said(before.role, before.content) if before is not None else None
-    return [skip_id(scope, told, form)]
+    return [skip_id(scope, compared(scope, told) if told else None, form)]

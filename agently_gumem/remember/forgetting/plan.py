@@ -42,6 +42,17 @@ class Records:
             last[message.session_id] = message.id
         return found
 
+    def beside(self, before: "Records") -> "Records":
+        """Put what was there before beside it, for what is to be told from that; it counts less."""
+        both = {**before.messages, **self.messages}
+        return Records(
+            dict(sorted(both.items(), key=lambda item: item[1].sequence)),
+            {**before.facts, **self.facts},
+            {**before.summaries, **self.summaries},
+            {**before.topics, **self.topics},
+            self.memo,
+        )
+
 
 @dataclass(frozen=True)
 class Wanted:

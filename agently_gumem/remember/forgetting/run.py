@@ -1,15 +1,16 @@
-"""How something is forgotten: the marks first, then the deletion, under the user's locks.
+"""How something is forgotten: marks, deletion and what stays in one write, under the user's locks.
 
-No model is waited for. From the moment that the marks are written, what a digest has under way is
-refused and decided anew; another process that writes what it knew before finds the marks when it
-reads again, and takes it out.
+No model is waited for. From that write on, what a digest has under way is refused and decided anew;
+another process that writes what it knew before finds the marks when it reads again, and takes it
+out.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from agently_gumem.records import Fact, ForgetReport, Message, now
+from agently_gumem.records import ForgetReport, Message, Tomb, now
+from agently_gumem.remember.forgetting.cuts import signs_of_all
 from agently_gumem.remember.forgetting.decide import Plan, Terms, decide
 from agently_gumem.remember.forgetting.graves import Epitaph, previous, said_of, tombs
 from agently_gumem.remember.forgetting.plan import Records, Wanted
@@ -46,16 +47,14 @@ async def forget(
         What went and what changed.
 
     Raises:
-        StoreError: The marks that were written hold; the rest is done at the next call or load.
+        StoreError: Nothing was forgotten; of a user larger than a batch of Chroma's perhaps a part.
+            The call can be repeated.
     """
     async with scope.journal_lock:
         await scope.ready()
         wanted = choose(await read_all(scope))
-        plan = await _buried(scope, wanted, why)
-        if plan.nothing:
-            return plan
-        await _delete(scope, plan)
-        if also is not None:
+        plan = await _forgotten(scope, wanted, why)
+        if also is not None and not plan.nothing:
             await also(plan)
     return plan
 
@@ -77,9 +76,10 @@ async def forget_all(
             summaries=list(records.summaries),
             topics=list(records.topics),
             memo_keys=list(records.memo.value) if records.memo is not None else [],
+            reason="" if signs_of_all(records).says(why.reason) else why.reason,
         )
-        await _bury(scope, plan, records.summaries, why)
-        await scope.clear()
+        marks = _marks(scope, plan, records, records.summaries, why)
+        await scope.clear(marks)
         if also is not None:
             await also(plan)
     return plan
@@ -99,9 +99,10 @@ async def read_all(scope: Scope) -> Records:
     )
 
 
-async def _buried(scope: Scope, wanted: Wanted, why: Why) -> Plan:
-    """Decide, and write the marks; again where a digest wrote in between what rests on it."""
+async def _forgotten(scope: Scope, wanted: Wanted, why: Why) -> Plan:
+    """Decide and write; again where a digest, or another process, wrote what rests on it."""
     decided: list[Plan] = []
+    known: Records | None = None
     terms = Terms(
         MemoRules(scope.services.schema, scope.services.count_tokens, scope.services.memo_tokens),
         now(),
@@ -110,15 +111,52 @@ async def _buried(scope: Scope, wanted: Wanted, why: Why) -> Plan:
         reason=why.reason,
     )
     while True:
-        state = (scope.index.serial, scope.index.changes)
-        records = await read_all(scope)
+        state = scope.state
+        held = await read_all(scope)
+        records = held if known is None else held.beside(known)
         plan = await scope.services.worker.thread(decide, records, wanted, terms)
-        if not plan.nothing:
-            await _bury(scope, plan, _lasting(wanted, records, why), why)
-            await scope.ready()
+        if not plan.nothing and not await _write(scope, plan, records, wanted, why, state):
+            continue
         decided.append(plan)
-        if state == (scope.index.serial, scope.index.changes):
+        known, state = records, scope.state
+        await scope.ready()
+        if plan.nothing or state == scope.state:
             return _joined(decided)
+
+
+async def _write(
+    scope: Scope,
+    plan: Plan,
+    records: Records,
+    wanted: Wanted,
+    why: Why,
+    state: tuple[int, int],
+) -> bool:
+    """Write a plan that was decided on a state; False where that is not the state any more."""
+    gone = [
+        *(("message", m.id) for m in plan.messages),
+        *(("fact", f.id) for f in plan.facts),
+        *(("summary", i) for i in plan.summaries),
+        *(("topic", i) for i in plan.topics),
+    ]
+    cut = [
+        after.model_copy(update={"said": said_of(scope, old)}) for old, after in plan.cut.values()
+    ]
+    memos = [plan.memo] if plan.memo is not None else []
+    marks = _marks(scope, plan, records, _lasting(wanted, records, why), why)
+    if not await scope.bury(marks, gone, [*cut, *plan.changed, *memos], seen=state):
+        return False
+    for topic in plan.bare:
+        scope.summarized.pop(topic, None)
+    return True
+
+
+def _marks(
+    scope: Scope, plan: Plan, records: Records, summaries: Iterable[str], why: Why
+) -> dict[str, Tomb]:
+    before = previous([*records.messages.values()])
+    note = Epitaph(at=now(), by=why.by, reason=plan.reason)
+    return tombs(scope, plan, before, summaries, note)
 
 
 def _lasting(wanted: Wanted, records: Records, why: Why) -> Iterable[str]:
@@ -127,43 +165,22 @@ def _lasting(wanted: Wanted, records: Records, why: Why) -> Iterable[str]:
 
 
 def _joined(plans: Sequence[Plan]) -> Plan:
-    """Join the plans of several looks: the last one says how what stays is written."""
-    last = plans[-1]
-    messages = {m.id: m for p in plans for m in p.messages}
-    facts: dict[str, Fact] = {f.id: f for p in plans for f in p.facts}
-    last.messages, last.facts = list(messages.values()), list(facts.values())
-    last.summaries = sorted({i for p in plans for i in p.summaries})
-    last.memo_keys = list(dict.fromkeys(key for p in plans for key in p.memo_keys))
-    last.echoes = list(dict.fromkeys(i for p in plans for i in p.echoes))
-    last.kept = sorted({i for p in plans for i in p.kept} - facts.keys())
-    return last
-
-
-async def _bury(scope: Scope, plan: Plan, summaries: Iterable[str], why: Why) -> None:
-    before = previous([*(await read_all(scope)).messages.values()])
-    note = Epitaph(at=now(), by=why.by, reason=why.reason)
-    await scope.bury(tombs(scope, plan, before, summaries, note))
-
-
-async def _delete(scope: Scope, plan: Plan) -> None:
-    """Delete what goes, then write what stays in its new form."""
-    pairs = [
-        *(("message", m.id) for m in plan.messages),
-        *(("fact", f.id) for f in plan.facts),
-        *(("summary", i) for i in plan.summaries),
-        *(("topic", i) for i in plan.topics),
-    ]
-    if pairs:
-        await scope.forget(pairs)
-    memos = [plan.memo] if plan.memo is not None else []
-    cut = [
-        after.model_copy(update={"said": said_of(scope, old)}) for old, after in plan.cut.values()
-    ]
-    written = [*cut, *plan.changed, *memos]
-    if written:
-        await scope.write(written, dirty=True)
-    for topic in plan.bare:
-        scope.summarized.pop(topic, None)
+    """Join the plans of several looks: each was written, on top of the one before."""
+    whole = Plan()
+    for plan in plans:
+        whole.cut = {**plan.cut, **whole.cut}
+        whole.memo = plan.memo or whole.memo
+    whole.messages = list({m.id: m for p in plans for m in p.messages}.values())
+    facts = {f.id: f for p in plans for f in p.facts}
+    whole.facts = list(facts.values())
+    whole.summaries = sorted({i for p in plans for i in p.summaries})
+    whole.topics = list(dict.fromkeys(i for p in plans for i in p.topics))
+    whole.memo_keys = list(dict.fromkeys(key for p in plans for key in p.memo_keys))
+    whole.echoes = list(dict.fromkeys(i for p in plans for i in p.echoes))
+    whole.bare = list(dict.fromkeys(i for p in plans for i in p.bare))
+    whole.kept = sorted({i for p in plans for i in p.kept} - facts.keys())
+    whole.changed = [record for p in plans for record in p.changed]
+    return whole
 
 
 def reported(plan: Plan, at: datetime) -> ForgetReport:
