@@ -1,6 +1,7 @@
 """The prompts: for each one a template, a typed function that fills it, and its answer model."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -276,8 +277,13 @@ def _message_line(ref: str, message: Message, session: str) -> str:
     return json_line(shown)
 
 
+_COUNT = re.compile(r" ?[(（]\d+ (?:times|次)[)）]$")
+
+
 def _fact_line(ref: str, fact: Fact) -> str:
-    shown: dict[str, Any] = {"ref": ref, "content": fact.content}
+    # A count grows with each event: what a Summary or a memo said of it would be wrong tomorrow.
+    said = _COUNT.sub("", fact.content) if fact.kind == "behavior" else fact.content
+    shown: dict[str, Any] = {"ref": ref, "content": said}
     if fact.kind != "fact":
         shown["kind"] = fact.kind
     if fact.topic:

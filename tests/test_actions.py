@@ -257,3 +257,27 @@ def test_what_only_the_assistant_said_is_a_fact_when_the_user_confirms_it(answer
     claim = {"role": "assistant", "content": "您对猫毛过敏，住在北方。"}
     user.add_messages([claim, {"role": "user", "content": answer}], digest=True)
     assert len(user.facts()) == kept
+
+
+def test_a_summary_and_a_memo_tell_a_habit_without_its_count(open_with):
+    """The count grows with each event; what was said of it before must not be wrong then."""
+
+    def tell(request):
+        if request.memory_stage != "summarize":
+            return silent(request)
+        lines = request.data["FACTS"]
+        told = " ".join(line["content"] for line in lines)
+        refs = [line["ref"] for line in lines]
+        topic = request.data["TOPICS"][0]["topic"]
+        return {"summaries": [{"topic": topic, "content": told, "facts": refs}], "same_topics": []}
+
+    user = open_with(ScriptedModel(memory=tell), limits={"summary_after": 2}).user("alice")
+    act(user, *["filter: size = 42"] * 3, page="shop")
+    act(user, *["筛选：价格 = 500-800"] * 3, page="shop", day=1)
+    assert {f.count for f in user.facts(kind="behavior")} == {3}
+    (summary,) = user.summaries()
+    assert "User repeatedly filtered by size 42 用户反复筛选价格 500-800" in summary.content
+    act(user, "filter: size = 42", page="shop", day=2)
+    found = user.query("Which size?").formatted_context
+    assert "3 times" not in found
+    assert "4 times" in found or "repeatedly filtered by size 42" in found

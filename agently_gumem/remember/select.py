@@ -9,17 +9,13 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import cast
+from typing import Any, cast
 
 from agently_gumem.privacy import Category, PrivacyPolicy, Selection, Treatment, event_key
-from agently_gumem.remember._lexicon import CATEGORIES, Words, lexicon
-from agently_gumem.remember._numbers import find_numbers
-from agently_gumem.remember._secrets import find_secrets
-from agently_gumem.remember.contacts import find_emails, find_phones
-from agently_gumem.remember.special import statements
+from agently_gumem.remember._lexicon import CATEGORIES
 
 Found = tuple[int, int, str]
 """Start, end, category."""
@@ -106,7 +102,11 @@ class Selector:
 
     def _taken_out(self, shadow: str) -> list[Found]:
         """Find what goes: first what has a form of its own, then the statements around it."""
-        for places in (self._with_a_form(shadow), self._statements(shadow)):
+        finders = _finders()
+        for places in (
+            finders.with_a_form(shadow, self.policy),
+            finders.special(shadow, self.policy),
+        ):
             if taken := [p for p in places if self._of(p[2]).action != "keep"]:
                 return taken
         return []
@@ -115,28 +115,19 @@ class Selector:
         """Find what stays for a time or for some readers only."""
         if not any(self._of(c).limited for c in _kinds()):
             return []
-        places = [*self._with_a_form(shadow), *self._statements(shadow)]
+        finders = _finders()
+        places: list[Found] = [
+            *finders.with_a_form(shadow, self.policy),
+            *finders.special(shadow, self.policy),
+        ]
         return [p for p in places if self._of(p[2]).limited]
 
-    def _with_a_form(self, shadow: str) -> Iterator[Found]:
-        yield from ((*span, "secret") for span in find_secrets(shadow))
-        yield from find_numbers(shadow)
-        if _acts(self.policy.emails):
-            yield from ((*span, "email") for span in find_emails(shadow))
-        if _acts(self.policy.phones):
-            spans = find_phones(shadow, self.policy.phone_regions)
-            yield from ((*span, "phone") for span in spans)
 
-    def _statements(self, shadow: str) -> Iterator[Found]:
-        given: Words = tuple((c, tuple(w)) for c, w in self.policy.special_words.items())
-        words = lexicon(given, tuple(self.policy.harmless_words))
-        for start, end, category in statements(shadow, words):
-            if _acts(self._of(category)):
-                yield start, end, category
+@lru_cache(maxsize=1)
+def _finders() -> Any:
+    from agently_gumem.remember import finding  # with the first text: it takes its time to load
 
-
-def _acts(treatment: Treatment) -> bool:
-    return treatment.action != "keep" or treatment.limited
+    return finding
 
 
 def _kinds() -> tuple[str, ...]:
