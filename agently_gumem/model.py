@@ -93,13 +93,20 @@ class Model:
     count_tokens: Callable[[str], int]
     usage: Usage
 
-    async def ask(self, prompt: Prompt, user_id: str, agent: Any | None) -> tuple[BaseModel, int]:
+    async def ask(
+        self,
+        prompt: Prompt,
+        user_id: str,
+        agent: Any | None,
+        before: Callable[[], None] = lambda: None,
+    ) -> tuple[BaseModel, int]:
         """Ask once, and once more where the answer is not valid.
 
         Args:
             prompt: What is asked; the answer is an instance of its `answer`.
             user_id: For the account of use.
             agent: Its settings are inherited; None asks with Agently's own.
+            before: Called before each request; what it raises passes through, and none is sent.
 
         Returns:
             The answer, and how many of its items were broken and left out.
@@ -110,6 +117,7 @@ class Model:
         problems: list[str] = []
         kept: tuple[BaseModel, int] | None = None
         for attempt in (1, 2):
+            before()
             note = _CORRECTION.format(problems="; ".join(problems[:5])) if attempt > 1 else ""
             try:
                 data = await self._request(prompt, prompt.text + note, user_id, agent)

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel
 
 from agently_gumem.blas import one_thread
 from agently_gumem.config import Limits
@@ -25,7 +26,7 @@ from agently_gumem.ids import Ids
 from agently_gumem.memo_schema import MemoSchema
 from agently_gumem.model import Model
 from agently_gumem.privacy import PrivacyPolicy, Selection
-from agently_gumem.prompts import Prompts
+from agently_gumem.prompts import Prompt, Prompts
 from agently_gumem.recall.index import UserIndex, text_of
 from agently_gumem.records import MemoState, Message, Tomb
 from agently_gumem.records.refused import Let, Refusal, ids_of, let_in, memo_without
@@ -98,6 +99,7 @@ class Scope:
         self.troubles = Troubles()
         self.digest_lock = asyncio.Lock()
         self.journal_lock = asyncio.Lock()
+        self.correct_lock = asyncio.Lock()
         self.backoff = Backoff()
         self.leftover: frozenset[str] = frozenset()
         """Messages that waited already when the user was loaded: an earlier process left them."""
@@ -215,6 +217,25 @@ class Scope:
         """
         if generation != self.generation:
             raise Outdated
+
+    async def ask(self, prompt: Prompt, agent: Any | None, seen: int) -> tuple[BaseModel, int]:
+        """Ask the model; nothing that was forgotten goes out, and no answer that holds it comes in.
+
+        Args:
+            prompt: What is asked.
+            agent: Its settings are inherited; None asks with Agently's own.
+            seen: The `generation` that the prompt rests on.
+
+        Raises:
+            ModelError: There is no valid answer.
+            Outdated: Something was forgotten since.
+        """
+        answer = await self.services.model.ask(
+            prompt, self.user_id, agent, lambda: self.expect(seen)
+        )
+        await self.ready()
+        self.expect(seen)
+        return answer
 
     async def bury(
         self,

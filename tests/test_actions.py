@@ -271,7 +271,7 @@ def test_a_summary_and_a_memo_tell_a_habit_without_its_count(open_with):
         topic = request.data["TOPICS"][0]["topic"]
         return {"summaries": [{"topic": topic, "content": told, "facts": refs}], "same_topics": []}
 
-    user = open_with(ScriptedModel(memory=tell), limits={"summary_after": 2}).user("alice")
+    user = open_with(tell, limits={"summary_after": 2}).user("alice")
     act(user, *["filter: size = 42"] * 3, page="shop")
     act(user, *["筛选：价格 = 500-800"] * 3, page="shop", day=1)
     assert {f.count for f in user.facts(kind="behavior")} == {3}

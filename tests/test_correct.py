@@ -213,3 +213,32 @@ def test_what_is_kept_under_a_label_is_in_no_summary():
     assert due([topic], facts, [], enough=3) == []
     (entry,) = due([topic], facts, [], enough=2)
     assert entry.fact_ids == {"f2", "f3"}
+
+
+def test_corrections_at_once_wait_for_each_other(use):
+    """Of one Fact the first counts, and each other one is told which took its place."""
+    use(RuleModel())
+    with GUMem() as gumem:
+        user = gumem.user("alice")
+        said = [{"content": "I live in Berlin."}, {"content": "My dog is called Biscuit."}]
+        user.add_messages(said, digest=True)
+        home, dog = sorted(user.facts(), key=lambda f: "Biscuit" in f.content)
+        told: list[str] = []
+
+        def correct(fact_id, text):
+            try:
+                told.append(user.correct(fact_id, text).content)
+            except ConfigError as error:
+                told.append(str(error))
+
+        texts = [(home.id, f"User lives in Hamburg {i}") for i in range(4)]
+        texts += [(dog.id, "User's dog is called Toffee")]
+        threads = [threading.Thread(target=correct, args=given) for given in texts]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert len(told) == 5
+        assert sum("is deprecated, not active: correct " in text for text in told) == 3
+        (kept,) = [text for text in told if text.startswith("User lives in Hamburg")]
+        assert {f.content for f in user.facts()} == {kept, "User's dog is called Toffee"}

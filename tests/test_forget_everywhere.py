@@ -13,6 +13,7 @@ import chromadb
 import pytest
 from agently import Agently
 from e2e import agent_of, attached, fact_answer, hooked, pairs, say, seeded
+from hookbench import Receiver
 
 from agently_gumem import ConfigError, EveryNTurns, GUMem, Manual, NotFound
 from agently_gumem.testing import RuleModel, ScriptedModel
@@ -449,6 +450,24 @@ def test_what_can_not_be_reached_is_named():
             assert sent.first is not None
             assert NAME not in report.model_dump_json()
             assert user.forget(matching=NAME).outside == []
+
+
+def test_who_was_sent_something_is_named_also_where_everything_goes():
+    """Webhooks and exports, how often and when; nothing of that is left in the store."""
+    receiver = Receiver()
+    with RuleModel() as model, GUMem(model_settings={"OpenAICompatible": model.settings}) as gumem:
+        gumem.hooks.add("message.before_add", receiver.url)
+        user = gumem.user("alice")
+        user.add_messages([{"content": TOLD}])
+        user.export()
+        report = user.forget(everything=True)
+        told = {o.kind: o for o in report.outside if o.kind in ("webhook", "export")}
+        assert (told["webhook"].where, told["webhook"].what[:10]) == (receiver.url, "message: 1")
+        assert told["webhook"].first <= told["webhook"].last <= report.at
+        assert told["export"].what.startswith("export: 1")
+        assert gumem.hooks.deliveries("alice") == []
+        assert user.report().recipients == []
+    receiver.close()
 
 
 def test_what_has_expired_is_forgotten_at_the_next_digest():

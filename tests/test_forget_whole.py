@@ -339,3 +339,34 @@ def test_what_was_kept_for_a_time_is_swept_with_its_bytes(tmp_path):
         assert (swept["forgotten"], swept["erased"]) == (1, 1)
         assert [m.content for m in user.messages(access=["care"])] == ["I like tea."]
         assert bytesearch.find(tmp_path, ["asthma"]) == []
+
+
+@pytest.mark.parametrize("valid", [True, False])
+def test_a_digest_under_way_tells_no_hook_and_no_model_of_it_any_more(valid, tmp_path):
+    """Its answer is shown to nobody, and where that was not valid it is not asked again with it."""
+    arrived, forgotten = threading.Event(), threading.Event()
+
+    def answer(request):
+        if request.memory_stage == "extract" and not arrived.is_set():
+            arrived.set()
+            assert forgotten.wait(20)
+            return telling(request) if valid else {"facts": "none"}
+        return telling(request)
+
+    told = []
+    with ScriptedModel(memory=answer) as model, opened(tmp_path, model) as gumem:
+        for point in ("fact.after_llm", "fact.before_add", "topic.before_add"):
+            gumem.hooks.add(point, lambda event: told.append(str(event.data)))
+        user = gumem.user("alice")
+        user.add_messages([SAID[0], SAID[4]], session_id="s")
+        digest = threading.Thread(target=user.digest)
+        digest.start()
+        assert arrived.wait(20)
+        user.forget(matching=NAME)
+        forgotten.set()
+        digest.join(20)
+        assert not digest.is_alive()
+        assert "Pixel" in str(told)
+        assert NAME not in str(told)
+        assert [NAME in r.text for r in model.memory_requests] == [True, False]
+        assert [f.content for f in user.facts()] == ["My cat is called Pixel."]

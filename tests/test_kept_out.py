@@ -375,3 +375,15 @@ def test_a_memo_of_before_is_kept_as_the_policy_says():
         say(agent.activated_session, *[(f"Question {i}?", "ok") for i in range(4)])
         assert not any("asthma" in m.content for m in memory.user.messages())
         assert any("asthma" in m.content for m in memory.user.messages(access="care"))
+
+
+def test_who_reads_names_all_the_labels():
+    """Two labels are two reasons for not showing a record: one of them is not enough."""
+    with GUMem() as gumem:
+        user = gumem.user("alice")
+        user.add_messages({"content": "The ring is in the safe.", "access": ["home", "legal"]})
+        assert user.messages() == user.messages(access="home") == []
+        assert len(user.messages(access=["legal", "home", "care"])) == 1
+        asked = "Where is the ring?"
+        assert "safe" not in user.query(asked, access=("home",)).formatted_context
+        assert "safe" in user.query(asked, access=("home", "legal")).formatted_context

@@ -433,7 +433,12 @@ def test_an_object_is_found_by_its_id(build, ask):
 
 @pytest.mark.parametrize(
     ("access", "shown"),
-    [((), {"open"}), (("hr",), {"open"}), (("health", "hr"), {"open", "m1", "f1", "s1"})],
+    [
+        ((), {"open"}),
+        (("hr",), {"open"}),
+        (("health", "hr"), {"open", "m1"}),
+        (("health", "doctor"), {"open", "m1", "f1", "s1"}),
+    ],
 )
 def test_what_is_kept_under_a_label_is_shown_to_who_names_it(build, ask, access, shown):
     """A turn, a Fact, and a Summary that tells such a Fact."""

@@ -4,17 +4,15 @@ import asyncio
 import base64
 import json
 import logging
-import threading
 import time
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from email.utils import format_datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import chromadb
 import pytest
 from e2e import agent_of
-from hookbench import Bench
+from hookbench import Bench, Receiver
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,62 +27,6 @@ ALICE = Whose("alice", "default", "monday")
 FACT = {"id": "fact-1", "content": "User takes size 42", "kind": "fact", "topic": "shoes"}
 FACT |= {"labels": [], "entities": [], "confidence": 1.0, "source_message_ids": ["msg-1"]}
 SECRET = " ".join(["a", "secret", "of", "the", "application"])
-
-
-class Receiver:
-    """What a webhook posts to: keeps each request, and answers as the test says, in order."""
-
-    def __init__(self, *answers):
-        self.answers = list(answers) or [{}]
-        self.requests = []
-        self.hold = threading.Event()
-        self.hold.set()
-        receiver = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def log_message(self, *_):
-                pass
-
-            def do_POST(self):
-                receiver.serve(self)
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
-
-    @property
-    def url(self):
-        """Where it listens."""
-        return f"http://127.0.0.1:{self.server.server_port}/hook"
-
-    def serve(self, handler):
-        """Keep one request and answer it."""
-        body = handler.rfile.read(int(handler.headers["content-length"]))
-        self.requests.append((handler.path, dict(handler.headers.items()), body))
-        answer = self.answers[min(len(self.requests), len(self.answers)) - 1]
-        answer = answer(json.loads(body)) if callable(answer) else answer
-        self.hold.wait(10)
-        if answer is None:  # hang up without a word
-            handler.close_connection = True
-            return
-        status, headers, raw = answer if isinstance(answer, tuple) else (200, {}, answer)
-        raw = raw if isinstance(raw, bytes) else json.dumps(raw).encode()
-        handler.send_response(status)
-        for name, value in {"Content-Length": str(len(raw)), **headers}.items():
-            handler.send_header(name, value)
-        handler.end_headers()
-        try:
-            handler.wfile.write(raw)
-        except OSError:
-            handler.close_connection = True
-
-    def close(self):
-        """Let go of what waits, and close the port."""
-        self.hold.set()
-        self.server.shutdown()
-        self.server.server_close()
 
 
 @pytest.fixture

@@ -1,34 +1,30 @@
 """What no library can reach: where what was forgotten may still be, and since when (pure)."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from agently_gumem.govern.recipients import recipients
-from agently_gumem.model import Use
 from agently_gumem.records import Outside
 from agently_gumem.records.account import Recipient
-from agently_gumem.scope import Scope
 
 if TYPE_CHECKING:
     from agently_gumem.remember.forgetting.decide import Plan
 
 
-def outside(scope: Scope, plan: "Plan", usage: Iterable[Use], agent: Any | None) -> list[Outside]:
+def outside(plan: "Plan", told: Sequence[Recipient], store: str, *, served: bool) -> list[Outside]:
     """List the places outside the store where what a plan forgets was sent, or may be.
 
     Args:
-        scope: The user.
         plan: What went.
-        usage: The memory's requests of this process.
-        agent: The agent that served the user last, or None.
+        told: Who received what of the user, as it was known before anything went.
+        store: Kind of the store: embedded, memory or server.
+        served: An agent served the user, and so sent what was said to its own model.
     """
     if plan.nothing:
         return []
-    told = recipients(scope, usage, agent)
     asked = [r for r in told if r.kind == "model"]
     sent = [_sent(r) for r in told if r.kind != "model"]
-    return [*_models(plan, asked, agent is not None), *sent, *_files(scope, plan)]
+    return [*_models(plan, asked, served), *sent, *_files(plan, store)]
 
 
 def _sent(told: Recipient) -> Outside:
@@ -41,14 +37,13 @@ def _sent(told: Recipient) -> Outside:
     )
 
 
-def _files(scope: Scope, plan: "Plan") -> list[Outside]:
+def _files(plan: "Plan", kind: str) -> list[Outside]:
     """Tell of files: what the application saved, copies of the store, and those of a server."""
     found: list[Outside] = []
     if any(m.event_type == "message" for m in _messages(plan)):
         where = "files that the application saved of its Agently sessions"
         what = "history and memo; loaded again, they lose it at the next turn"
         found.append(Outside(kind="session file", where=where, what=what))
-    kind = scope.services.store.kind
     if kind != "memory":
         where = "copies of the store's folder"
         found.append(Outside(kind="backup", where=where, what="all records of their time"))
@@ -63,7 +58,7 @@ def _messages(plan: "Plan") -> list[Any]:
     return [*plan.messages, *(old for old, _ in plan.cut.values())]
 
 
-def _models(plan: "Plan", asked: list[Recipient], served: bool) -> list[Outside]:
+def _models(plan: "Plan", asked: Sequence[Recipient], served: bool) -> list[Outside]:
     """Tell of the models: that of the digests, and that of the chat itself."""
     digested = [m for m in _messages(plan) if m.status == "processed" or m.attempts]
     times = sorted(f.created_at for f in plan.facts)

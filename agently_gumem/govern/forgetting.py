@@ -9,6 +9,7 @@ from agently_gumem.engine import OpenSession, checked_name
 from agently_gumem.errors import ConfigError
 from agently_gumem.govern.beyond import outside
 from agently_gumem.govern.part import UserPart
+from agently_gumem.govern.recipients import recipients
 from agently_gumem.records import ForgetReport, aware, now
 from agently_gumem.scope import Scope
 from agently_gumem.text import clear_caches
@@ -90,15 +91,15 @@ class Forgetting(UserPart):
             why = run.Why("operator", clean.text)
             await self._catch_up(choice, everything=everything)
             also = self._let_go(scope, choice, everything=everything)
+            agent = self._agent_of()
+            told = recipients(scope, self._engine.usage.entries, agent)
             if everything:
                 plan = await run.forget_all(scope, why, also)
             else:
                 plan = await run.forget(scope, choice.wanted, why, also)
-            report = run.reported(plan, now())
-            told = outside(scope, plan, self._engine.usage.entries, self._agent_of())
-            if everything:
-                scope.services.hooks.sent.forget((self.user_id, self.space))
-            return await self._finished(scope, report.model_copy(update={"outside": told}), erase)
+            left = outside(plan, told, scope.services.store.kind, served=agent is not None)
+            report = run.reported(plan, now()).model_copy(update={"outside": left})
+            return await self._finished(scope, report, erase)
 
     async def _allow(self, record_id: str) -> bool:
         """Let in again what was forgotten, where it comes again; it is not brought back.

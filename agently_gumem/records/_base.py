@@ -80,10 +80,10 @@ def shown_to(record: Labelled, access: Iterable[str], moment: datetime | None = 
 
     Args:
         record: A Message or a Fact.
-        access: The labels that the reader names.
+        access: The labels that the reader names; all of the record's must be among them.
         moment: The time of reading; None is the present one.
     """
     if record.expires_at is not None and record.expires_at <= (moment or now()):
         return False
     named = {access} if isinstance(access, str) else set(access)
-    return not record.access or not named.isdisjoint(record.access)
+    return named.issuperset(record.access)

@@ -74,7 +74,7 @@ class Fact(Record):
     anchors: dict[str, str] = Field(default_factory=dict)
     """Ids of business objects that its messages are about, such as an order."""
     access: list[str] = Field(default_factory=list)
-    """Labels that a reader must name to be shown it; none: anybody who may read the user."""
+    """Labels that a reader must all name to be shown it; none: anybody who may read the user."""
     expires_at: Moment | None = None
     """When it is forgotten on its own; None: never."""
     changes: list[Change] = Field(default_factory=list[Change])

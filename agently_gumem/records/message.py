@@ -46,7 +46,7 @@ class Message(Record):
     """Keyed hash of what was said, where the text was changed or cut since: a history that comes
     again is known by it."""
     access: list[str] = Field(default_factory=list)
-    """Labels that a reader must name to be shown it; none: anybody who may read the user."""
+    """Labels that a reader must all name to be shown it; none: anybody who may read the user."""
     expires_at: Moment | None = None
     """When it is forgotten on its own; None: never."""
 

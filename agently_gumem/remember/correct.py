@@ -43,15 +43,17 @@ async def correct(scope: Scope, fact_id: str, content: str, reason: str, by: str
         StoreError: Nothing was written.
     """
     while True:
-        # A digest that is under way rests on the old value: its answer is discarded, and it asks
-        # again. So is one that begins before this is written.
-        scope.generation += 1
-        try:
-            return await _write(scope, fact_id, content, reason, by)
-        except Outdated:
-            continue
-        finally:
+        # One after the other: each would take the others' ground away, and none ever end.
+        async with scope.correct_lock:
+            # A digest that is under way rests on the old value: its answer is discarded, and it
+            # asks again. So is one that begins before this is written.
             scope.generation += 1
+            try:
+                return await _write(scope, fact_id, content, reason, by)
+            except Outdated:
+                continue
+            finally:
+                scope.generation += 1
 
 
 async def _write(scope: Scope, fact_id: str, content: str, reason: str, by: str) -> Fact:

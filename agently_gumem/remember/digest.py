@@ -169,7 +169,7 @@ async def _digest_batch(
         lambda: [_shortened(m, limits.digest_tokens, count) for m in batch]
     )
     try:
-        found = await extract(scope, shown, agent)
+        found = await extract(scope, shown, agent, seen)
         # Another writer may have changed what is known while the model was asked.
         await scope.ready()
         if scope.paused:
@@ -374,7 +374,7 @@ async def _rebuild(scope: Scope, agent: Any | None, report: DigestReport) -> Non
     patches: list[MemoPatch] = []
     if refs:
         prompt = scope.services.prompts.memo(refs, scope.services.schema.json_schema)
-        answer, broken = await scope.services.model.ask(prompt, scope.user_id, agent)
+        answer, broken = await scope.ask(prompt, agent, seen)
         patches = cast("MemoAnswer", answer).memo
         report.dropped += Counter(malformed=broken)
     behind: dict[str, Fact | None] = dict(refs)

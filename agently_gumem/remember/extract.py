@@ -51,11 +51,14 @@ class Extracted:
     )
 
 
-async def extract(scope: Scope, batch: Sequence[Message], agent: Any | None) -> Extracted:
+async def extract(
+    scope: Scope, batch: Sequence[Message], agent: Any | None, seen: int
+) -> Extracted:
     """Ask for the Facts of a batch and hold each to its source.
 
     Raises:
         ModelError: There was no valid answer.
+        Outdated: Something was forgotten since the generation `seen`; hooks are not told of it.
     """
     refs = {f"m{i}": message for i, message in enumerate(batch, 1)}
     vectors = np.stack([_vector(scope, m.id) for m in batch])
@@ -78,10 +81,11 @@ async def extract(scope: Scope, batch: Sequence[Message], agent: Any | None) -> 
     )
     # A verdict counts only on what the model was shown.
     candidates = {ref: fact for ref, fact in candidates.items() if ref in prompt.shown}
-    answer, broken = await scope.services.model.ask(prompt, scope.user_id, agent)
+    answer, broken = await scope.ask(prompt, agent, seen)
     await _show(scope, refs, cast("ExtractAnswer", answer))
     found = await _propose(scope, refs, candidates, cast("ExtractAnswer", answer))
     found.dropped += Counter(malformed=broken)
+    scope.expect(seen)
     return await _hooked(scope, found)
 
 

@@ -74,14 +74,21 @@ async def journal(
         ids = [*aligned.ids, *([None] * (len(head) - aligned.start))]
         for place, message in new.items():
             ids[place] = message.id
-        mirror.seen, mirror.ids = head, ids
-        mirror.live = {i: t for i, t in mirror.live.items() if i >= len(head)}
-        mirror.asked = {i: q for i, q in mirror.asked.items() if i in mirror.live}
-        if len(head) < len(history):
-            if not mirror.arrived(len(head), history[-1]):
-                mirror.live[len(head)] = now()
-            mirror.asked.pop(len(head), None)
+        _move_on(mirror, head, ids, history)
         return list(new.values())
+
+
+def _move_on(
+    mirror: Mirror, head: list[Said], ids: list[str | None], history: Sequence[Said]
+) -> None:
+    """Note what was handled, now that the store has confirmed it; a question waits behind it."""
+    mirror.seen, mirror.ids = head, ids
+    mirror.live = {i: t for i, t in mirror.live.items() if i >= len(head)}
+    mirror.asked = {i: q for i, q in mirror.asked.items() if i in mirror.live}
+    if len(head) < len(history):
+        if not mirror.arrived(len(head), history[-1]):
+            mirror.live[len(head)] = now()
+        mirror.asked.pop(len(head), None)
 
 
 def _is_asked(history: Sequence[Said], mirror: Mirror) -> bool:

@@ -82,7 +82,7 @@ async def summarize(scope: Scope, agent: Any | None) -> list[Summary]:
     waiting = waiting[:TOPICS_A_REQUEST]
     if not waiting:
         return []
-    refs, answer = await _asked(scope, waiting, agent)
+    refs, answer = await _asked(scope, waiting, agent, seen)
     made, records = await _hooked(scope, *_records(scope, waiting, refs, answer))
     merged, gone = _merge_topics(scope, answer.same_topics)
     moved = {fold(alias): t.name for t in merged if isinstance(t, Topic) for alias in t.aliases}
@@ -96,7 +96,7 @@ async def summarize(scope: Scope, agent: Any | None) -> list[Summary]:
 
 
 async def _asked(
-    scope: Scope, waiting: Sequence[Due], agent: Any | None
+    scope: Scope, waiting: Sequence[Due], agent: Any | None, seen: int
 ) -> tuple[dict[str, Fact], SummarizeAnswer]:
     """Ask the model, with what hooks add, and let hooks look at its answer.
 
@@ -112,7 +112,7 @@ async def _asked(
     names = [t.name for t in scope.index.topics.values()][: 3 * scope.services.limits.topics]
     prompt = scope.services.prompts.summarize(shown, names, await _instructions(scope, shown))
     try:
-        asked, broken = await scope.services.model.ask(prompt, scope.user_id, agent)
+        asked, broken = await scope.ask(prompt, agent, seen)
     except ModelError as error:
         if error.answered:
             _note_asked(scope, waiting)
