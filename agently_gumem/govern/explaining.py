@@ -44,7 +44,7 @@ class Explaining(UserPart):
         Args:
             record: A record or its id, `"memo"` or `"memo:<key>"`, or what a recall gave: then all
                 that its text held.
-            access: Labels; records that carry labels are shown only where one of theirs is named.
+            access: Labels; records that carry labels are shown only where all of theirs are named.
             read_spaces: The other spaces that a recall had read.
 
         Returns:
@@ -92,7 +92,7 @@ class Explaining(UserPart):
 
         Args:
             record: A record or its id, `"memo"` or `"memo:<key>"`.
-            access: Labels; records that carry labels are shown only where one of theirs is named.
+            access: Labels; records that carry labels are shown only where all of theirs are named.
 
         Raises:
             ConfigError: It is neither.
@@ -116,7 +116,7 @@ class Explaining(UserPart):
     def _missing(self, record_id: str) -> NotFound:
         return NotFound(
             f"no record {record_id!r} of user {self.user_id!r} in space {self.space!r} that may be "
-            "shown; one with access labels is shown where `access` names a label of it"
+            "shown; one with access labels is shown where `access` names all of them"
         )
 
     explain, async_explain = blocking(_explain), awaitable(_explain)

@@ -48,7 +48,7 @@ class Moving(UserPart):
         Args:
             path: A file, written whole or not at all, and readable by its owner only; None gives
                 the text.
-            access: Labels; records that carry labels are in it only where one of theirs is named,
+            access: Labels; records that carry labels are in it only where all of theirs are named,
                 and are counted in the header otherwise.
 
         Returns:

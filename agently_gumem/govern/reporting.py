@@ -36,7 +36,7 @@ class Reporting(UserPart):
         `report.model_dump_json()` is the JSON, `report.to_html()` the readable page.
 
         Args:
-            access: Labels; records that carry labels are in it only where one of theirs is named,
+            access: Labels; records that carry labels are in it only where all of theirs are named,
                 and are counted in `withheld` otherwise.
             purpose: What the application keeps its memory for, in its own words.
 
