@@ -14,14 +14,14 @@ demo: $(READY) ## the running-shoes story, in a terminal
 	$(BIN)/python examples/demo.py
 
 test: $(READY) ## all tests; a file stays on one worker
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 3 --dist loadfile
 
 check: $(READY) ## everything that has to hold before a commit
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 3 --dist loadfile
 
 fmt: $(READY) ## bring the code into form
 	$(BIN)/ruff check --fix .

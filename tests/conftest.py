@@ -19,9 +19,11 @@ settings.register_profile("thorough", settings.get_profile("fast"), max_examples
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
 
-# Files that take longest begin, so that two workers end together.
+# Files that take longest begin, so that all workers end together.
 SLOW = (
     "test_done_when",
+    "test_forget_whole",
+    "test_forget_everywhere",
     "test_erase",
     "test_ways_in",
     "test_examples",

@@ -72,7 +72,7 @@ def test_it_is_gone_from_an_open_session_and_does_not_come_back(way, digested, t
     """Control, forgetting, the old session JSON, ten turns more: nothing of it is anywhere."""
     with RuleModel() as memory_model, ScriptedModel(echo) as model:
         own = {"OpenAICompatible": memory_model.settings}
-        with GUMem(tmp_path, model_settings=own) as gumem:
+        with GUMem(tmp_path, shards=2, model_settings=own) as gumem:
             agent = agent_of(model)
             memory = attached(gumem, agent, "monday", when=Manual())
             for said in (STAYS, TOLD, "What a day."):
@@ -114,7 +114,7 @@ def test_a_digest_that_is_running_is_decided_anew(tmp_path):
     """The model was asked about it, and its answer comes after: nothing of it is kept."""
     with ScriptedModel(memory=fact_answer) as model:
         own = {"OpenAICompatible": model.settings}
-        with GUMem(tmp_path, model_settings=own) as gumem:
+        with GUMem(tmp_path, shards=2, model_settings=own) as gumem:
             user = gumem.user("alice")
             user.add_messages([{"content": TOLD}, {"content": STAYS}], session_id="s")
             model.hold("memory")
@@ -156,7 +156,7 @@ def test_a_summary_and_a_memo_under_way_are_decided_anew(stage, tmp_path):
     """Each of the requests of a digest may be waiting when something is forgotten."""
     with ScriptedModel(memory=summing_up) as model:
         own = {"OpenAICompatible": model.settings}
-        with GUMem(tmp_path, model_settings=own, limits={"summary_after": 2}) as gumem:
+        with GUMem(tmp_path, shards=2, model_settings=own, limits={"summary_after": 2}) as gumem:
             user = gumem.user("alice")
             user.add_messages([{"content": TOLD}, {"content": STAYS}, {"content": "I run."}])
             if stage == "memo":
@@ -195,8 +195,8 @@ def test_a_second_memory_on_the_same_path_knows_it_at_once(tmp_path):
     """Its index, its digest under way, and its open session; whoever writes last."""
     with ScriptedModel("Noted.", memory=fact_answer) as model:
         own = {"OpenAICompatible": model.settings}
-        one = GUMem(tmp_path, model_settings=own)
-        two = GUMem(tmp_path, model_settings=own)
+        one = GUMem(tmp_path, shards=2, model_settings=own)
+        two = GUMem(tmp_path, shards=2, model_settings=own)
         with one, two:
             agent = agent_of(model)
             memory = attached(one, agent, "monday", when=Manual())
@@ -283,7 +283,7 @@ def test_erasing_takes_the_bytes_and_the_vector_out_of_every_file(tmp_path):
     """They are found first; afterwards only keyed hashes are left of it."""
     with RuleModel() as model:
         own = {"OpenAICompatible": model.settings}
-        with GUMem(tmp_path, model_settings=own) as gumem:
+        with GUMem(tmp_path, shards=2, model_settings=own) as gumem:
             user = gumem.user("carol@example.org")
             user.add_messages([{"content": TOLD}, {"content": STAYS}], session_id="s")
             user.digest()
@@ -313,7 +313,7 @@ def test_an_agent_that_registers_its_own_handlers_loses_it_too(tmp_path):
     """Without `attach` the window, the whole history and the held memo are cleaned as well."""
     with RuleModel() as rules, ScriptedModel(echo) as model:
         own = {"OpenAICompatible": rules.settings}
-        with GUMem(tmp_path, model_settings=own) as gumem:
+        with GUMem(tmp_path, shards=2, model_settings=own) as gumem:
             agent = agent_of(model)
             when = EveryNTurns(2)
             memory = seeded(gumem, agent, "monday", when=when, wait=20)
@@ -333,7 +333,7 @@ def test_a_memo_kept_as_a_dict_is_pruned_in_the_session(tmp_path):
     """Also to nothing, and also where a session that was saved before is loaded."""
     with RuleModel() as rules, ScriptedModel("Noted.") as model:
         own = {"OpenAICompatible": rules.settings}
-        with GUMem(tmp_path, model_settings=own) as gumem:
+        with GUMem(tmp_path, shards=2, model_settings=own) as gumem:
             agent = agent_of(model)
             options = {"when": EveryNTurns(1), "wait": 20, "session_memo": "dict"}
             attached(gumem, agent, "monday", **options)
@@ -353,7 +353,7 @@ def test_a_memo_kept_as_a_dict_is_pruned_in_the_session(tmp_path):
 @pytest.mark.parametrize("given", [{"matching": NAME}, {"everything": True}])
 def test_a_turn_on_its_way_keeps_its_place(given, tmp_path):
     """The history became shorter while the model was answering: the turn is journaled once."""
-    with ScriptedModel("Noted.") as model, GUMem(tmp_path) as gumem:
+    with ScriptedModel("Noted.") as model, GUMem(tmp_path, shards=2) as gumem:
         agent = agent_of(model)
         attached(gumem, agent, "monday", when=Manual())
         agent.input(TOLD).start()
@@ -378,7 +378,7 @@ def test_a_turn_on_its_way_keeps_its_place(given, tmp_path):
 
 def test_it_is_told_and_a_live_turn_may_say_it_again(tmp_path):
     """An event with counts; the same words said anew are remembered, since they are new."""
-    with ScriptedModel("Noted.") as model, GUMem(tmp_path) as gumem:
+    with ScriptedModel("Noted.") as model, GUMem(tmp_path, shards=2) as gumem:
         agent = agent_of(model)
         attached(gumem, agent, "monday", when=Manual())
         agent.input(TOLD).start()
@@ -518,7 +518,7 @@ def test_an_old_export_brings_nothing_back(tmp_path):
     """Neither by its ids nor by its texts; what stays in it is known already."""
     with RuleModel() as model:
         own = {"OpenAICompatible": model.settings}
-        with GUMem(tmp_path, model_settings=own) as gumem:
+        with GUMem(tmp_path, shards=2, model_settings=own) as gumem:
             user = gumem.user("alice")
             user.add_messages(
                 [
@@ -550,7 +550,7 @@ def test_what_a_late_writer_brings_back_goes_at_the_next_load(tmp_path):
     """It is refused by its marks, and deleted: whoever wrote it knew it from before."""
     with RuleModel() as model:
         own = {"OpenAICompatible": model.settings}
-        with GUMem(tmp_path, model_settings=own) as gumem:
+        with GUMem(tmp_path, shards=2, model_settings=own) as gumem:
             user = gumem.user("alice")
             user.add_messages([{"content": f"{TOLD} I like green tea."}, {"content": STAYS}])
             user.digest()
@@ -560,7 +560,7 @@ def test_what_a_late_writer_brings_back_goes_at_the_next_load(tmp_path):
             known = rows.load()
             user.forget(fact_ids=fact.id)
             rows.write(known)
-        with GUMem(tmp_path, model_settings=own) as gumem:
+        with GUMem(tmp_path, shards=2, model_settings=own) as gumem:
             user = gumem.user("alice")
             assert NAME not in everywhere(user)
             contents = [f.content for f in user.facts()]
@@ -578,12 +578,12 @@ def test_a_large_user_whose_old_turns_are_past_the_index_is_forgotten_whole(tmp_
             "model_settings": {"OpenAICompatible": model.settings},
             "limits": {"index_records": 100},
         }
-        with GUMem(tmp_path, **options) as gumem:
+        with GUMem(tmp_path, shards=2, **options) as gumem:
             user = gumem.user("alice")
             user.add_messages([{"content": f"{TOLD} {i}"} for i in range(5)], session_id="a")
             user.add_messages([{"content": f"Tea number {i}."} for i in range(110)], session_id="b")
             user.digest()
-        with GUMem(tmp_path, **options) as gumem:
+        with GUMem(tmp_path, shards=2, **options) as gumem:
             user = gumem.user("alice")
             assert len(user.messages()) == 100
             report = user.forget(session_id="a")
@@ -597,7 +597,7 @@ def test_a_message_that_was_cut_is_known_in_both_its_forms(tmp_path):
     """A session saved before and one saved after are restored: nothing is new, nothing is back."""
     with RuleModel() as rules, ScriptedModel("Noted.") as model:
         own = {"OpenAICompatible": rules.settings}
-        with GUMem(tmp_path, model_settings=own) as gumem:
+        with GUMem(tmp_path, shards=2, model_settings=own) as gumem:
             agent = agent_of(model)
             memory = attached(gumem, agent, "monday", when=Manual())
             agent.input(f"{TOLD} I like green tea.").start()
@@ -628,7 +628,7 @@ def test_without_an_agent_the_handlers_clean_what_they_are_given(tmp_path):
     """A session whose handlers run on their own loses it at its next message, memo and all."""
     with RuleModel() as rules:
         own = {"OpenAICompatible": rules.settings}
-        with GUMem(tmp_path, model_settings=own) as gumem:
+        with GUMem(tmp_path, shards=2, model_settings=own) as gumem:
             agent = Agently.create_agent()
             agent.activate_session(session_id="monday")
             session = agent.activated_session
@@ -651,7 +651,7 @@ def test_turns_digests_and_forgetting_beside_each_other_lose_and_leave_nothing(t
     """Whatever overlaps: what is forgotten last is nowhere, and all the rest is stored once."""
     with ScriptedModel(memory=fact_answer) as model:
         own = {"OpenAICompatible": model.settings}
-        with GUMem(tmp_path, model_settings=own) as gumem:
+        with GUMem(tmp_path, shards=2, model_settings=own) as gumem:
             user = gumem.user("alice")
             told = [f"I own {n} kites." for n in range(10, 22)]
 

@@ -65,7 +65,8 @@ SAID = [
 def opened(path, model, **options):
     """Open a store whose memory asks the model."""
     own = {"OpenAICompatible": model.settings}
-    return GUMem(path, model_settings=own, limits={"summary_after": 3}, **options)
+    options = {"shards": 2, "limits": {"summary_after": 3}, **options}
+    return GUMem(path, model_settings=own, **options)
 
 
 def shown(gumem, user):
@@ -189,7 +190,7 @@ def test_pausing_outlives_a_process_that_is_killed(tmp_path):
     command = [sys.executable, "-c", dying, TESTS, str(tmp_path), "user"]
     died = subprocess.run(command, capture_output=True, timeout=60, check=False)
     assert died.returncode == -9
-    with GUMem(tmp_path) as gumem:
+    with GUMem(tmp_path, shards=2) as gumem:
         assert gumem.user("alice").status()["paused"]
         assert gumem.user("alice").messages() == []
 
@@ -217,7 +218,7 @@ def test_of_two_users_with_one_text_the_other_keeps_text_and_bytes(tmp_path):
 
 def test_several_erasures_at_once_while_others_talk(tmp_path):
     """None fails, no turn is lost, and the database is whole."""
-    with GUMem(tmp_path) as gumem:
+    with GUMem(tmp_path, shards=2) as gumem:
         alice, bob = gumem.user("alice"), gumem.user("bob")
         alice.add_messages([{"content": f"{TOLD} {n}"} for n in range(20)])
         done, failed, said = [], [], []
@@ -251,7 +252,7 @@ def test_several_erasures_at_once_while_others_talk(tmp_path):
 
 def test_the_middle_of_a_long_session_goes_and_the_rest_is_there_once(tmp_path):
     """The whole history is restored, as it was, in the same session and in another."""
-    with ScriptedModel("Noted.") as chat, GUMem(tmp_path) as gumem:
+    with ScriptedModel("Noted.") as chat, GUMem(tmp_path, shards=2) as gumem:
         agent = agent_of(chat)
         attached(gumem, agent, "monday", when=Manual())
         for turn in range(20):
@@ -328,7 +329,7 @@ def test_what_was_kept_for_a_time_is_swept_with_its_bytes(tmp_path):
     """Special content that a policy keeps, under its label, until its lifetime is over."""
     health = {"action": "keep", "lifetime": 0.5, "access": "care"}
     policy = {"special_categories": {"health": health}}
-    with GUMem(tmp_path, privacy=policy) as gumem:
+    with GUMem(tmp_path, shards=2, privacy=policy) as gumem:
         user = gumem.user("alice")
         user.add_messages([{"content": "I have asthma."}, {"content": "I like tea."}])
         (kept,) = user.messages(access=["care"])[:1]

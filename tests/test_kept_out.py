@@ -41,7 +41,7 @@ def test_what_is_detected_reaches_nothing(use, tmp_path, caplog):
     texts = detected("first")
     values = [value for _, own in texts for value in own]
     assert len(values) > 100
-    with hooked() as events, use(RuleModel()) as model, GUMem(tmp_path) as gumem:
+    with hooked() as events, use(RuleModel()) as model, GUMem(tmp_path, shards=2) as gumem:
         user = gumem.user("alice")
         user.add_messages([{"content": text, "metadata": {"raw": text}} for text, _ in texts])
         user.add_actions(
@@ -60,7 +60,7 @@ def test_what_is_detected_reaches_nothing(use, tmp_path, caplog):
 def test_a_secret_in_a_turn_stays_in_the_turn(tmp_path):
     """The user's own request carries it to the model; the memory keeps a placeholder of it."""
     word = "hunter2-Zebra-77"
-    with RuleModel() as model, GUMem(tmp_path) as gumem:
+    with RuleModel() as model, GUMem(tmp_path, shards=2) as gumem:
         agent = agent_of(model)
         memory = attached(gumem, agent, "s")
         agent.input(f"My wifi password is {word}, and I take size 42 shoes.").start()
@@ -77,7 +77,7 @@ def test_special_statements_are_neither_listed_nor_recalled_nor_exported(use, tm
     """By words alone, before anything is stored: the sentence that says it never comes in."""
     said = [c.text for c in cases("first_special") if c.special in select(c.text).special]
     assert len(said) > 30
-    with use(RuleModel()) as model, GUMem(tmp_path) as gumem:
+    with use(RuleModel()) as model, GUMem(tmp_path, shards=2) as gumem:
         user = gumem.user("alice")
         user.add_messages([{"content": text} for text in said])
         user.digest()
@@ -106,7 +106,7 @@ MISSED = "Dr. Okafor's ward has had me on the drip since Tuesday."
 def test_what_the_model_finds_to_be_special_loses_its_text(use, tmp_path, subject):
     """Words miss it, extraction flags it: no Fact, and the text goes with the digest."""
     assert select(MISSED).text == MISSED
-    with use(ScriptedModel(memory=flagging(subject))), GUMem(tmp_path) as gumem:
+    with use(ScriptedModel(memory=flagging(subject))), GUMem(tmp_path, shards=2) as gumem:
         user = gumem.user("alice")
         user.add_messages({"content": MISSED, "timestamp": "2026-03-01T10:00:00Z"})
         assert bytesearch.find(tmp_path, [MISSED])
@@ -263,7 +263,11 @@ def test_nothing_beside_a_text_carries_what_is_not_for_memory(use, tmp_path, cap
     caplog.set_level(logging.DEBUG, logger="agently_gumem")
     words = {"password": "hunter2-Zebra-77", "pin": 4711}
     deep = [{CARD: int(DIGITS)}, {"raw": DIGITS.encode(), "set": {CARD}}, float(DIGITS)]
-    with hooked() as events, use(ScriptedModel(memory=carrying)) as model, GUMem(tmp_path) as gumem:
+    with (
+        hooked() as events,
+        use(ScriptedModel(memory=carrying)) as model,
+        GUMem(tmp_path, shards=2) as gumem,
+    ):
         user = gumem.user("alice")
         (said,) = user.add_messages(
             {
@@ -329,14 +333,14 @@ POLICIES = {
 def test_a_history_of_another_policy_is_the_same_history(tmp_path, first, then):
     """Restored under a policy that takes out more or less, it adds only what is new."""
     whole = {"content": TURNS[0][0], "timestamp": "2026-01-01T00:00:00Z"}
-    with RuleModel() as model, GUMem(tmp_path, privacy=POLICIES[first]) as gumem:
+    with RuleModel() as model, GUMem(tmp_path, shards=2, privacy=POLICIES[first]) as gumem:
         agent = agent_of(model)
         user = attached(gumem, agent, "s", when=Manual()).user
         say(agent.activated_session, *TURNS)
         user.add_messages(whole)
         before = [m.id for m in user.messages(access="care")]
         saved = agent.activated_session.get_json_session()
-    with RuleModel() as model, GUMem(tmp_path, privacy=POLICIES[then]) as gumem:
+    with RuleModel() as model, GUMem(tmp_path, shards=2, privacy=POLICIES[then]) as gumem:
         agent = agent_of(model)
         user = attached(gumem, agent, "s", when=Manual()).user
         agent.activated_session.load_json_session(saved)
@@ -350,13 +354,13 @@ def test_a_history_of_another_policy_is_the_same_history(tmp_path, first, then):
 
 def test_what_was_forgotten_stays_forgotten_under_another_policy(tmp_path):
     """The marks do not depend on what a policy took out."""
-    with RuleModel() as model, GUMem(tmp_path) as gumem:
+    with RuleModel() as model, GUMem(tmp_path, shards=2) as gumem:
         agent = agent_of(model)
         user = attached(gumem, agent, "s", when=Manual()).user
         say(agent.activated_session, *TURNS)
         saved = agent.activated_session.get_json_session()
         user.forget(session_id="s", erase=True)
-    with RuleModel() as model, GUMem(tmp_path, privacy=POLICIES["redact"]) as gumem:
+    with RuleModel() as model, GUMem(tmp_path, shards=2, privacy=POLICIES["redact"]) as gumem:
         agent = agent_of(model)
         user = attached(gumem, agent, "s", when=Manual()).user
         agent.activated_session.load_json_session(saved)
