@@ -21,6 +21,7 @@ from e2e import (
 )
 
 from agently_gumem import ConfigError, EveryNTurns, GUMem, Manual, NotFound, WindowExceeds
+from agently_gumem.remember.align import said
 from agently_gumem.testing import Reply, RuleModel, ScriptedModel
 
 
@@ -338,6 +339,10 @@ def test_the_recorded_question_is_the_users_own_text(model, known):
     agent.input("And how hot?").start()
     stored = known.user("alice").messages("s", role="user")
     assert [m.content for m in stored] == ["Which tea do I drink?", "And how hot?"]
+    held = [said(m).text for m in agent.activated_session.full_context]
+    whole = [str(m.content) for m in agent.activated_session.full_context]
+    assert held[::2] == ["Which tea do I drink?", "And how hot?"]
+    assert not any("one word" in text or "assistant:" in text for text in whole)
     assert len(json.dumps(last(model).messages)) < 1500
 
 
