@@ -242,3 +242,17 @@ def test_corrections_at_once_wait_for_each_other(use):
         assert sum("is deprecated, not active: correct " in text for text in told) == 3
         (kept,) = [text for text in told if text.startswith("User lives in Hamburg")]
         assert {f.content for f in user.facts()} == {kept, "User's dog is called Toffee"}
+
+
+def test_forgetting_a_correction_does_not_bring_the_old_value_back(use):
+    """What it had replaced is no present value: neither its Fact nor the turn that said it."""
+    with use(RuleModel()), GUMem() as gumem:
+        user = gumem.user("alice")
+        user.add_messages({"role": "user", "content": "I live in Berlin."}, digest=True)
+        (fact,) = user.facts()
+        moved = user.correct(fact.id, "The user lives in Hamburg.")
+        user.forget(fact_ids=[moved.id])
+        told = user.query("Where do I live?").formatted_context
+        assert "Berlin" not in told
+        assert "Hamburg" not in told
+        assert "Berlin" in user.query("Where did I live before?").formatted_context

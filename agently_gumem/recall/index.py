@@ -355,8 +355,11 @@ class UserIndex:
 
     @property
     def superseding(self) -> bool:
-        """Tell whether any Fact points to a successor."""
-        return bool(self._replaced)
+        """Tell whether any Fact was superseded, also by one that was forgotten since."""
+        return bool(self._replaced) or self.derived("ended", self._any_ended)
+
+    def _any_ended(self) -> bool:
+        return any(fact.validity == "deprecated" for fact in self._facts.values())
 
     def supersedes(self, fact_id: str) -> bool:
         """Tell whether another Fact points to this one as its successor."""

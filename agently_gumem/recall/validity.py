@@ -156,7 +156,7 @@ class Sight:
 
     def _changed(self, fact: Fact) -> bool:
         moment = self._config.as_of
-        if fact.superseded_by:
+        if fact.superseded_by or fact.validity == "deprecated":  # its successor may be forgotten
             return moment is None or (fact.valid_to or fact.updated_at) <= moment
         return self._index.supersedes(fact.id) and self._fact_holds(fact)
 
