@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
@@ -210,7 +210,8 @@ class PrivacyPolicy(_Checked):
         """Return what happens to a category."""
         if name := _FIELDS.get(category):
             return getattr(self, name)
-        return self.special_categories.get(category, self.special)  # type: ignore[call-overload]
+        own = cast("Mapping[str, Treatment]", self.special_categories)
+        return own.get(category, self.special)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,9 @@ class Bench:
         """Ask the hooks of a point once."""
 
         async def work():
-            note = lambda what, error: self.noted.append((what, error))  # noqa: E731
+            def note(what, error):
+                self.noted.append((what, error))
+
             return await getattr(self.hooks.round(point, note, clean), how)(
                 data, whose or self.whose
             )

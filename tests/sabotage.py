@@ -241,7 +241,7 @@ PATCHES += [
     ),
     Patch(
         "11 privacy: labels",
-        "records/_base.py",
+        "records/lifetime.py",
         "return named.issuperset(record.access)",
         "return True",
         "tests/test_kept_out.py::test_what_a_policy_keeps_has_a_label_and_a_lifetime",

@@ -453,7 +453,7 @@ def test_turns_go_on_beside_an_erasure(tmp_path: Path):
                 assert len(scope.load()) == written[user]
                 if written[user] == 1:
                     begun.wait(60)
-        except BaseException as error:  # noqa: BLE001
+        except BaseException as error:  # noqa: BLE001  # told by the test's own thread
             failed.append(error)
 
     threads = [threading.Thread(target=talk, args=(f"writer-{n}",)) for n in range(3)]

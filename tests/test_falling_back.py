@@ -187,7 +187,10 @@ def test_closing_beside_a_hung_model_is_bounded(tmp_path):
 def test_after_a_failure_the_next_attempt_waits_longer_each_time(gumem):
     """2, 4, 8, 16, 32 and again 32 turns; a success ends it."""
     broken = [True]
-    memory_model = lambda r: Reply("x", status=500) if broken[0] else fact_answer(r)  # noqa: E731
+
+    def memory_model(request):
+        return Reply("x", status=500) if broken[0] else fact_answer(request)
+
     with ScriptedModel("Noted.", memory=memory_model) as model:
         agent = agent_of(model)
         memory = attached(gumem, agent, "s", when=EveryNTurns(1), wait=30)
@@ -224,7 +227,10 @@ def test_an_outage_never_makes_a_message_failed(gumem):
 def test_five_answers_in_vain_make_a_message_failed_until_it_is_asked_for(gumem):
     """Given up after five answered digests, listed, recallable, and taken up on request."""
     broken = [True]
-    answer = lambda r: "prose" if broken[0] else fact_answer(r)  # noqa: E731
+
+    def answer(request):
+        return "prose" if broken[0] else fact_answer(request)
+
     with ScriptedModel("Noted.", memory=answer) as model:
         agent = agent_of(model)
         memory = attached(gumem, agent, "s", when=Manual())

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 
 from agently_gumem.errors import ConfigError
 from agently_gumem.recall.index import Stored, UserIndex
-from agently_gumem.records import Fact, Message, Summary, now, shown_to
+from agently_gumem.records import Fact, Message, Summary, has_passed, shown_to
 from agently_gumem.records.fact import hidden_topics
 from agently_gumem.text import fold
 
@@ -48,8 +48,7 @@ class View:
         if isinstance(record, Message | Fact):
             return shown_to(record, self.access)
         if isinstance(record, Summary):
-            held = record.expires_at is None or record.expires_at > now()
-            return held and self.shows_all(record.source_facts)
+            return not has_passed(record.expires_at) and self.shows_all(record.source_facts)
         return fold(record.name) not in self._hidden_topics
 
     @cached_property

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from agently_gumem.config import RecallConfig
 from agently_gumem.recall.index import TURN, Stored, UserIndex
 from agently_gumem.recall.outdated import OldValue, old_values, terms_of
-from agently_gumem.records import Fact, Message, Summary, shown_to
+from agently_gumem.records import Fact, Message, Summary, has_passed, shown_to
 
 UNSURE = 0.2  # of its weight, a Fact or Summary of no confidence at all loses so much
 
@@ -112,7 +112,7 @@ class Sight:
         out = ("deleted",) if self._config.archived else ("archived", "deleted")
         if summary.memory_status in out or summary.validity == "invalid":
             return False
-        if summary.expires_at is not None and summary.expires_at <= self._now:
+        if has_passed(summary.expires_at, self._now):
             return False
         moment = self._config.as_of
         if moment is None:

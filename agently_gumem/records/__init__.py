@@ -1,6 +1,6 @@
 """The records: what is kept, and what a recall gives."""
 
-from agently_gumem.records._base import Moment, Record, as_record, aware, now, shown_to
+from agently_gumem.records._base import Moment, Record, as_record, aware, now
 from agently_gumem.records.context import ContextItem, Layer, MemoryContext
 from agently_gumem.records.fact import (
     Certainty,
@@ -15,6 +15,7 @@ from agently_gumem.records.fact import (
     Validity,
     noted,
 )
+from agently_gumem.records.lifetime import earliest, has_passed, latest, shown_to, union
 from agently_gumem.records.memo import Memo, MemoState, StableFact
 from agently_gumem.records.message import TOLD, Action, Message, Status
 from agently_gumem.records.report import ForgetReport, Outside
@@ -48,7 +49,11 @@ __all__ = [
     "Validity",
     "as_record",
     "aware",
+    "earliest",
+    "has_passed",
+    "latest",
     "noted",
     "now",
     "shown_to",
+    "union",
 ]

@@ -1,8 +1,8 @@
 """What every record shares: frozen, strict about its fields, and the time helpers."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime, timezone
-from typing import Annotated, Any, Protocol, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
 
@@ -59,31 +59,3 @@ def as_record(kind: type[R], value: "R | Mapping[str, Any] | None", what: str) -
             for fault in error.errors()
         )
         raise ConfigError(f"{what} is no valid {kind.__name__}: {faults}") from error
-
-
-class Labelled(Protocol):
-    """A record that may be kept under labels, and until a time."""
-
-    @property
-    def access(self) -> Sequence[str]:
-        """The labels; none: anybody who may read the user."""
-        ...
-
-    @property
-    def expires_at(self) -> datetime | None:
-        """When it is forgotten on its own."""
-        ...
-
-
-def shown_to(record: Labelled, access: Iterable[str], moment: datetime | None = None) -> bool:
-    """Tell whether a reader who names these labels may be shown a record.
-
-    Args:
-        record: A Message or a Fact.
-        access: The labels that the reader names; all of the record's must be among them.
-        moment: The time of reading; None is the present one.
-    """
-    if record.expires_at is not None and record.expires_at <= (moment or now()):
-        return False
-    named = {access} if isinstance(access, str) else set(access)
-    return named.issuperset(record.access)

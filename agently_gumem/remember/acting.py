@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agently_gumem.recall.index import UserIndex
-from agently_gumem.records import Change, Fact, Message, TimeRange, noted, now
+from agently_gumem.records import Change, Fact, Message, TimeRange, latest, noted, now, union
 from agently_gumem.remember import hooking
 from agently_gumem.remember.behave import Habit, decision, entities, habits, is_action, of_habit
 from agently_gumem.remember.reconcile import Reconciled
@@ -204,14 +204,13 @@ def _told(habit: Habit, ids: list[str]) -> dict[str, Any]:
 def _drawn(events: Sequence[Message]) -> dict[str, Any]:
     """Take over from events what a Fact keeps of them: when, where, about what, for whom."""
     times = sorted(m.timestamp for m in events if m.timestamp is not None)
-    ends = [m.expires_at for m in events]
     named = dict.fromkeys(e for m in events for e in entities(m))
     return {
         "session_ids": list(dict.fromkeys(m.session_id for m in events)),
         "entities": list(named)[:_MOST_ENTITIES],
         "anchors": {k: v for m in events for k, v in m.anchors.items()},
-        "access": list(dict.fromkeys(label for m in events for label in m.access)),
-        "expires_at": None if None in ends else max(e for e in ends if e is not None),
+        "access": union(*(m.access for m in events)),
+        "expires_at": latest(m.expires_at for m in events),
         "valid_from": times[-1] if times else None,
         "time_range": _range(times),
     }

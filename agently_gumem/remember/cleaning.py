@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from agently_gumem.privacy import Selection
+from agently_gumem.records import earliest, union
 from agently_gumem.remember.select import PLACEHOLDERS
 
 Select = Callable[[str], Selection]
@@ -43,12 +44,11 @@ class Cleaner:
     @property
     def selection(self) -> Selection:
         """What all that was selected so far comes to; its text is empty."""
-        ends = [s.lifetime for s in self._told if s.lifetime is not None]
         return Selection(
             "",
             drop=any(s.drop for s in self._told),
-            access=tuple(dict.fromkeys(label for s in self._told for label in s.access)),
-            lifetime=min(ends, default=None),
+            access=tuple(union(*(s.access for s in self._told))),
+            lifetime=earliest(s.lifetime for s in self._told),
         )
 
     def _key(self, key: Any, taken: Mapping[Any, Any]) -> Any:

@@ -14,7 +14,18 @@ from agently_gumem.privacy import Treatment
 from agently_gumem.prompts import ExtractAnswer, FactDraft
 from agently_gumem.recall.index import text_of
 from agently_gumem.recall.nominate import nearest_topics, nominate
-from agently_gumem.records import TOLD, Certainty, Change, Fact, Kind, Message, TimeRange, now
+from agently_gumem.records import (
+    TOLD,
+    Certainty,
+    Change,
+    Fact,
+    Kind,
+    Message,
+    TimeRange,
+    earliest,
+    now,
+    union,
+)
 from agently_gumem.remember import hooking
 from agently_gumem.remember.behave import claim, is_action
 from agently_gumem.remember.cleaning import clean_names
@@ -285,7 +296,6 @@ def _fact(
     subject = _subject(draft.subject, sources, served)
     times = [m.timestamp for m in sources if m.timestamp is not None]
     moment = now()
-    ends = [m.expires_at for m in sources if m.expires_at is not None]
     cited = [m.id for m in sources]
     certainty = _certainty(draft, sources)
     confidence = unit(draft.confidence)
@@ -293,21 +303,21 @@ def _fact(
         id=hooking.fact_id(scope, content, subject, cited),
         user_id=scope.user_id,
         space=scope.space,
-        session_ids=list(dict.fromkeys(m.session_id for m in sources)),
+        session_ids=union(m.session_id for m in sources),
         subject=subject,
         content=content,
         kind=cast("Kind", draft.kind if draft.kind in get_args(Kind) else "fact"),
         topic="".join(short(scope, [draft.topic])),
         entities=short(scope, draft.entities),
         labels=short(scope, draft.labels),
-        source_message_ids=[m.id for m in sources],
+        source_message_ids=cited,
         certainty=certainty,
         confidence=min(confidence, _GUESS) if certainty == "inferred" else confidence,
         time_range=_time_range(draft, sources, following),
         valid_from=max(times, default=None),
         anchors={k: v for m in sources for k, v in m.anchors.items()},
-        access=list(dict.fromkeys(label for m in sources for label in m.access)),
-        expires_at=min(ends, default=None),
+        access=union(*(m.access for m in sources)),
+        expires_at=earliest(m.expires_at for m in sources),
         changes=[Change(at=moment, what="created", by=cited)],
         created_at=moment,
         updated_at=moment,

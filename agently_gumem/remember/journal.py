@@ -9,7 +9,7 @@ from pydantic_core import PydanticSerializationError
 
 from agently_gumem.errors import ConfigError
 from agently_gumem.privacy import Selection
-from agently_gumem.records import Message, now
+from agently_gumem.records import Message, earliest, now, union
 from agently_gumem.remember import hooking
 from agently_gumem.remember.align import Aligned, Mirror, Said, StoredForm, align, left_out, said
 from agently_gumem.remember.cleaning import Cleaner
@@ -237,12 +237,9 @@ def cleaned(scope: Scope, message: Message) -> dict[str, Any] | None:
 
 def kept_under(selection: Selection, message: Message | None = None) -> dict[str, Any]:
     """Say under which labels, and until when, a message is kept."""
-    given = message.access if message is not None else []
-    ends = [message.expires_at] if message is not None and message.expires_at else []
-    if selection.lifetime is not None:
-        ends.append(now() + selection.lifetime)
-    access = list(dict.fromkeys([*given, *selection.access]))
-    return {"access": access, "expires_at": min(ends, default=None)}
+    given, ends = (message.access, message.expires_at) if message is not None else ((), None)
+    limit = None if selection.lifetime is None else now() + selection.lifetime
+    return {"access": union(given, selection.access), "expires_at": earliest([ends, limit])}
 
 
 def check(scope: Scope, message: Message) -> None:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from agently_gumem.recall.outdated import old_value, terms_of
-from agently_gumem.records import Fact, noted
+from agently_gumem.records import Fact, latest, noted
 from agently_gumem.remember import specifics as sp
 from agently_gumem.remember.same import differs
 from agently_gumem.text import fold
@@ -154,7 +154,7 @@ class _State:
                 "session_ids": sessions,
                 "anchors": {**known.anchors, **fact.anchors},
                 "access": [*dict.fromkeys([*known.access, *fact.access])],
-                "expires_at": _later(known, fact),
+                "expires_at": latest([known.expires_at, fact.expires_at]),
                 "updated_at": self.now,
             }
             said = [i for i in fact.source_message_ids if i not in known.source_message_ids]
@@ -269,12 +269,6 @@ def _says_it_too(other: Fact, old: Fact, new: Fact) -> bool:
         and not differs(other.content, old.content)
         and bool(differs(other.content, new.content))
     )
-
-
-def _later(a: Fact, b: Fact) -> datetime | None:
-    """Return when a Fact of two sources expires: with the later one, never where one does not."""
-    ends = [f.expires_at for f in (a, b) if f.expires_at is not None]
-    return max(ends) if len(ends) == 2 else None
 
 
 def _share_terms(a: Fact, b: Fact) -> bool:

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any, cast
 
 from agently_gumem.privacy import Category, PrivacyPolicy, Selection, Treatment, event_key
+from agently_gumem.records import earliest, union
 from agently_gumem.remember._lexicon import CATEGORIES
 
 Found = tuple[int, int, str]
@@ -92,8 +93,8 @@ class Selector:
             text=text,
             found=dict(found),
             drop=drop,
-            access=tuple(dict.fromkeys(t.access for t in limits if t.access)),
-            lifetime=min((t.lifetime for t in limits if t.lifetime), default=None),
+            access=tuple(union(t.access for t in limits if t.access)),
+            lifetime=earliest(t.lifetime for t in limits),
             special=dict(special),
         )
 

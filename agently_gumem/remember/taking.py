@@ -6,10 +6,21 @@ Each function returns why a record is refused, or the record as it may be stored
 from collections import defaultdict
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, TypeAlias
 
-from agently_gumem.records import Fact, MemoState, Message, Summary, Topic, noted, now
+from agently_gumem.records import (
+    Fact,
+    MemoState,
+    Message,
+    Summary,
+    Topic,
+    earliest,
+    has_passed,
+    latest,
+    noted,
+    now,
+    union,
+)
 from agently_gumem.remember import hooking
 from agently_gumem.remember.align import Said
 from agently_gumem.remember.cleaning import Cleaner
@@ -89,7 +100,7 @@ def _selected_messages(
 def _selected_message(scope: Scope, message: Message, before: Said | None) -> Message | Refused:
     if scope.refuses(message.id):
         return FORGOTTEN
-    if _past(message.expires_at):
+    if has_passed(message.expires_at):
         return EXPIRED
     blank = not message.content and message.event_type == IMPORTED_MEMO
     if not blank and is_noise(message.event_type, message.content, scope.services.privacy):
@@ -112,7 +123,7 @@ def take_fact(scope: Scope, fact: Fact) -> Fact | Refused:
     """Select a Fact, and let it rest on what of its messages is there (in the pool)."""
     if scope.refuses(fact.id):
         return FORGOTTEN
-    if _past(fact.expires_at):
+    if has_passed(fact.expires_at):
         return EXPIRED
     held = scope.index.messages
     sources = [i for i in fact.source_message_ids if i in held or i in scope.left_out]
@@ -121,20 +132,16 @@ def take_fact(scope: Scope, fact: Fact) -> Fact | Refused:
     selection = scope.services.select(fact.content)
     if selection.drop or selection.text != fact.content:
         return SELECTION  # a Fact that holds a placeholder is none
-    said = [held[i] for i in sources if i in held]
-    ends = [m.expires_at for m in said if m.expires_at is not None]
-    limits = [e for e in (fact.expires_at,) if e is not None]
-    if len(ends) == len(sources):
-        limits.append(max(ends))
-    if selection.lifetime is not None:
-        limits.append(now() + selection.lifetime)
-    labels = [label for m in said for label in m.access]
+    said = [held.get(i) for i in sources]
+    ends = latest(m.expires_at if m is not None else None for m in said)
+    limit = None if selection.lifetime is None else now() + selection.lifetime
+    labels = union(fact.access, *(m.access for m in said if m is not None), selection.access)
     return fact.model_copy(
         update={
             "source_message_ids": sources,
             **_clean(scope, fact, "subject", "topic", "entities", "labels", "anchors"),
-            "access": [*dict.fromkeys([*fact.access, *labels, *selection.access])],
-            "expires_at": min(limits, default=None),
+            "access": labels,
+            "expires_at": earliest([fact.expires_at, ends, limit]),
         }
     )
 
@@ -149,7 +156,7 @@ def take_summary(scope: Scope, summary: Summary, active: Collection[str]) -> Sum
     """
     if scope.refuses(summary.id):
         return FORGOTTEN
-    if _past(summary.expires_at):
+    if has_passed(summary.expires_at):
         return EXPIRED
     facts = [scope.index.facts.get(fact_id) for fact_id in summary.source_facts]
     if any(fact is None or fact.access for fact in facts):
@@ -236,7 +243,3 @@ def topics_without_facts(facts: Sequence[tuple[str, bool]]) -> set[str]:
 def _clean(scope: Scope, record: Any, *names: str) -> Mapping[str, Any]:
     cleaner = Cleaner(scope.services.select)
     return {name: cleaner.data(getattr(record, name)) for name in names}
-
-
-def _past(moment: datetime | None) -> bool:
-    return moment is not None and moment <= now()

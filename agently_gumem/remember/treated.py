@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, TypeVar, get_args
 
 from agently_gumem.privacy import PrivacyPolicy, SpecialCategory, Treatment
-from agently_gumem.records import Fact, Message, now
+from agently_gumem.records import Fact, Message, earliest, now, union
 
 K = TypeVar("K", Message, Fact)
 # What stands for the text of a message in which the model found something special.
@@ -33,10 +33,10 @@ def kept_under(record: K, special: Sequence[Treatment]) -> K:
     """Put a record that tells something special under its labels and the shortest lifetime."""
     if not special:
         return record
-    ends = [record.expires_at] if record.expires_at else []
-    ends += [now() + t.lifetime for t in special if t.lifetime is not None]
-    access = [*dict.fromkeys([*record.access, *(t.access for t in special if t.access)])]
-    return record.model_copy(update={"access": access, "expires_at": min(ends, default=None)})
+    ends = [now() + t.lifetime for t in special if t.lifetime is not None]
+    access = union(record.access, (t.access for t in special if t.access))
+    expires = earliest([record.expires_at, *ends])
+    return record.model_copy(update={"access": access, "expires_at": expires})
 
 
 def without_text(message: Message, said: str) -> Message:

@@ -7,7 +7,7 @@ from typing import Any
 
 from agently_gumem.errors import NotFound
 from agently_gumem.privacy import PrivacyPolicy, Retention
-from agently_gumem.records import Fact, Message, Summary
+from agently_gumem.records import Fact, Message, Summary, has_passed
 from agently_gumem.remember.forgetting.plan import Records, Wanted
 from agently_gumem.remember.forgetting.traces import CUT
 
@@ -83,9 +83,9 @@ def expired(records: Records, policy: PrivacyPolicy, now: datetime) -> Wanted:
     What a lifetime was set for goes with all that rests on it. Of a message that is only old the
     text goes, and the Facts that rest on it stay: those have ages of their own.
     """
-    messages = {m.id for m in records.messages.values() if _past(m.expires_at, now)}
-    facts = {f.id for f in records.facts.values() if _past(f.expires_at, now)}
-    summaries = {s.id for s in records.summaries.values() if _past(s.expires_at, now)}
+    messages = {m.id for m in records.messages.values() if has_passed(m.expires_at, now)}
+    facts = {f.id for f in records.facts.values() if has_passed(f.expires_at, now)}
+    summaries = {s.id for s in records.summaries.values() if has_passed(s.expires_at, now)}
     emptied: set[str] = set()
     for rule in policy.retention:
         emptied |= {m.id for m in records.messages.values() if _old_message(m, rule, now)}
@@ -97,10 +97,6 @@ def expired(records: Records, policy: PrivacyPolicy, now: datetime) -> Wanted:
         frozenset(summaries),
         emptied=frozenset(emptied - messages),
     )
-
-
-def _past(moment: datetime | None, now: datetime) -> bool:
-    return moment is not None and moment <= now
 
 
 def _old_message(message: Message, rule: Retention, now: datetime) -> bool:

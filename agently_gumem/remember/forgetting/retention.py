@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from agently_gumem.privacy import PrivacyPolicy
-from agently_gumem.records import ForgetReport
+from agently_gumem.records import ForgetReport, has_passed
 from agently_gumem.remember.forgetting.choice import any_of, expired
 from agently_gumem.remember.forgetting.plan import Wanted
 from agently_gumem.remember.forgetting.run import Why, forget, read_all, reported
@@ -36,4 +36,4 @@ def _may_be_due(scope: Scope, policy: PrivacyPolicy, now: datetime) -> bool:
         return True
     index = scope.index
     held = (*index.messages.values(), *index.facts.values(), *index.summaries.values())
-    return any(r.expires_at is not None and r.expires_at <= now for r in held)
+    return any(has_passed(r.expires_at, now) for r in held)
