@@ -9,6 +9,7 @@ import weakref
 from collections import defaultdict
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -416,7 +417,7 @@ class ScopedStore:
     user_id: str
     space: str
 
-    @property
+    @cached_property
     def key(self) -> str:
         """The scope as one keyed value, on which every read filters."""
         return self.store.ids.of("scope", self.user_id, self.space)

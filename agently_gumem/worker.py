@@ -32,6 +32,13 @@ def _contained(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         raise RuntimeError(f"{type(error).__name__} in a function of the application") from error
 
 
+async def _run_in(
+    pool: concurrent.futures.Executor, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs
+) -> R:
+    call = functools.partial(_contained, fn, *args, **kwargs)
+    return await asyncio.get_running_loop().run_in_executor(pool, call)
+
+
 def left_behind(fn: Callable[[], R], name: str) -> "concurrent.futures.Future[R]":
     """Run what may hang in a daemon thread of its own; the future tells its answer.
 
@@ -140,26 +147,22 @@ class Worker:
 
     async def thread(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run what blocks in the pool; only from the worker's loop."""
-        call = functools.partial(_contained, fn, *args, **kwargs)
-        return await asyncio.get_running_loop().run_in_executor(self._pool, call)
+        return await _run_in(self._pool, fn, *args, **kwargs)
 
     async def storing(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run what writes to the store, in threads of its own: while files are cleaned it waits.
 
         What reads and embeds goes on meanwhile.
         """
-        call = functools.partial(_contained, fn, *args, **kwargs)
-        return await asyncio.get_running_loop().run_in_executor(self._writes, call)
+        return await _run_in(self._writes, fn, *args, **kwargs)
 
     async def alone(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run what takes long, such as cleaning the files, in a thread of its own."""
-        call = functools.partial(_contained, fn, *args, **kwargs)
-        return await asyncio.get_running_loop().run_in_executor(self._long, call)
+        return await _run_in(self._long, fn, *args, **kwargs)
 
     async def callback(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run a function of the application, in threads of their own: one that blocks is alone."""
-        call = functools.partial(_contained, fn, *args, **kwargs)
-        return await asyncio.get_running_loop().run_in_executor(self._callbacks, call)
+        return await _run_in(self._callbacks, fn, *args, **kwargs)
 
     def spawn(self, coro: Coroutine[Any, Any, R]) -> "asyncio.Task[R]":
         """Start a task that is kept alive until it ends; only from the worker's loop."""

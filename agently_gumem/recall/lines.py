@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from agently_gumem.recall.frame import neutralise
 from agently_gumem.recall.index import UserIndex
 from agently_gumem.recall.outdated import before, without
-from agently_gumem.records import Fact, Message, Summary, TimeRange
+from agently_gumem.records import Fact, Message, Summary, TimeRange, earliest
 
 _ROLES = {"user": "用户", "assistant": "助手", "system": "系统", "operator": "操作员"}
 _OF_A_CHANGE = 250  # characters of each of the two Facts in the line of a change
@@ -52,8 +52,8 @@ class Writer:
     def _change(self, fact: Fact) -> str:
         """Write what held before, and what took its place, each with its time."""
         after = self._index.facts.get(fact.superseded_by)
-        start = fact.valid_from or self._first_said(fact)
-        end = (after.valid_from or self._first_said(after)) if after else fact.valid_to
+        start = self._begins(fact)
+        end = self._begins(after) if after else fact.valid_to
         old = f"{self._until(start, end)}{neutralise(fact.content, _OF_A_CHANGE)}"
         if after is None:
             return neutralise(old, None)
@@ -108,7 +108,7 @@ class Writer:
         """Tell the time that a Fact speaks of and whether it is past, else since when it holds."""
         if fact.time_range is not None and (span := self._span(fact.time_range)):
             return span + self._past(fact)
-        since = fact.valid_from or self._first_said(fact)
+        since = self._begins(fact)
         if since is None:
             return ""
         return f"{since:%Y-%m-%d} 起" if self._chinese else f"since {since:%Y-%m-%d}"
@@ -126,10 +126,12 @@ class Writer:
             return self._now - moment >= timedelta(days=1)
         return moment < self._now
 
-    def _first_said(self, fact: Fact) -> datetime | None:
+    def _begins(self, fact: Fact) -> datetime | None:
+        """Tell since when a Fact holds; where that is not known, when it was first said."""
+        if fact.valid_from is not None:
+            return fact.valid_from
         said = (self._index.get(message_id) for message_id in fact.source_message_ids)
-        times = [m.timestamp for m in said if isinstance(m, Message) and m.timestamp is not None]
-        return min(times, default=None)
+        return earliest(m.timestamp for m in said if isinstance(m, Message))
 
     def _span(self, time: TimeRange) -> str:
         start, end = (_moment(m) if m else "" for m in (time.start, time.end))

@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from agently_gumem.recall.index import UserIndex
+from agently_gumem.recall.overlap import NAME
 from agently_gumem.records import Fact
 from agently_gumem.text import CJK, words
 
 MOST = 0.6  # of the words that a superseded Fact alone says: a turn with them says it again
-_NAME = re.compile(r"(?<!^)(?<![.?!:]\s)\b[A-Z][\w'’-]+")
 # Where a sentence about a change names what was before; a slot ends at the next mark.
 _SLOT = "(?P<old>[^,;.!?，；。！？、()（）]{1,60}?)"
 _CJK_SLOT = "(?P<old>[^,;.!?，；。！？、()（）]{1,20}?)"
@@ -103,7 +103,7 @@ def old_value(before: str, after: str) -> OldValue | None:
     if not left:
         return None
     numbers = frozenset(t for t in left if any(ch.isdigit() for ch in t))
-    names = frozenset(t for name in _NAME.findall(before) for t in terms_of(name)) & left
+    names = frozenset(t for name in NAME.findall(before) for t in terms_of(name)) & left
     least = 1.0 if numbers else MOST
     return OldValue(numbers or names or left, old & new, new - old, least)
 

@@ -10,7 +10,7 @@ from agently_gumem.text import fold, holds_text, words
 WORDS_HELD = 0.6  # content words that a text must share with what it stands for
 WORDS_EQUAL = 0.8  # Jaccard of content words from which two texts are one said twice
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
-_NAME = re.compile(r"(?<!^)(?<![.?!:]\s)\b[A-Z][\w'’-]+")
+NAME = re.compile(r"(?<!^)(?<![.?!:]\s)\b[A-Z][\w'’-]+")
 _NEGATION = re.compile(
     r"\b(?:not|no|never|none|without|cannot|\w+n['’]t)\b|[不没無无未别別勿非]", re.IGNORECASE
 )
@@ -26,7 +26,7 @@ class _Profile:
 @holds_text
 @lru_cache(maxsize=4_096)
 def _profile(text: str) -> _Profile:
-    names = {term for name in _NAME.findall(text) for term in words(name)}
+    names = {term for name in NAME.findall(text) for term in words(name)}
     numbers = set(_NUMBER.findall(fold(text)))
     return _Profile(
         frozenset(words(text)), frozenset(names | numbers), bool(_NEGATION.search(text))

@@ -91,12 +91,11 @@ class Sight:
     def _fact_holds(self, fact: Fact) -> bool:
         moment = self._config.as_of
         if moment is None:
-            ended = fact.valid_to is not None and fact.valid_to <= self._now
-            return fact.validity == "active" and not ended
+            return fact.validity == "active" and not has_passed(fact.valid_to, self._now)
         if fact.validity == "invalid" or (fact.valid_from or fact.created_at) > moment:
             return False
         end = fact.valid_to or (fact.updated_at if fact.validity == "deprecated" else None)
-        return end is None or moment < end
+        return not has_passed(end, moment)
 
     def _summary(self, summary: Summary) -> bool:
         sources = self.sources(summary)

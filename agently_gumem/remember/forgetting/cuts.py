@@ -100,11 +100,11 @@ def _cut_source(
 def _cut_replies(records: Records, gone: Fallen, found: Cuts) -> None:
     """Cut, out of the answer to a message that goes, what repeats any of it."""
     asked = [m for i in gone.messages if (m := records.messages.get(i)) and not by_machine(m)]
+    stays = Held(tuple(f.content for f in records.facts.values() if f.id not in gone.facts))
     for message in sorted(asked, key=lambda m: m.sequence):
         reply = records.messages.get(records.following.get(message.id, ""))
         known = reply is None or reply.id in gone.messages or reply.id in found.texts
         if reply is not None and not known and by_machine(reply):
-            stays = Held(tuple(f.content for f in records.facts.values() if f.id not in gone.facts))
             signs = Traces(traces.of(message.content, 1), stays, near=True)
             _cut_echo(records, reply, signs, gone, found)
 

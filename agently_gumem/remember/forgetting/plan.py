@@ -42,6 +42,11 @@ class Records:
             last[message.session_id] = message.id
         return found
 
+    @cached_property
+    def speakers(self) -> frozenset[str]:
+        """The names of those who speak in the messages."""
+        return frozenset(m.speaker for m in self.messages.values() if m.speaker)
+
     def beside(self, before: "Records") -> "Records":
         """Put what was there before beside it, for what is to be told from that; it counts less."""
         both = {**before.messages, **self.messages}
@@ -137,11 +142,10 @@ def _falls(records: Records, fact: Fact, gone: Fallen, least: int) -> str:
         return "sources"
     if fact.kind == "behavior" and fact.count > 1:
         return "habit" if len(distinct(left)) < least else ""
-    speakers = {m.speaker for m in records.messages.values() if m.speaker}
     verdict = ground_fact(
         fact.content,
         left,
-        speakers=speakers,
+        speakers=records.speakers,
         entities=fact.entities,
         following=records.following,
     )
