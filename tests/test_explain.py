@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from e2e import agent_of
+from e2e import agent_of, attached
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -362,8 +362,7 @@ def test_a_turn_of_an_agent_is_explained(use):
     with RuleModel() as model, GUMem() as gumem:
         use(model)
         agent = agent_of(model)
-        memory = gumem.attach(agent, user_id="alice")
-        agent.activate_session(session_id="s")
+        memory = attached(gumem, agent, "s")
         agent.input("My shoe size is 42.").start()
         memory.digest()
         (one,) = memory.user.facts()

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta, timezone
 from html.parser import HTMLParser
 
 import pytest
-from e2e import agent_of
+from e2e import agent_of, attached
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -299,8 +299,7 @@ def test_a_report_names_who_received_what(use):
     with RuleModel() as model, GUMem() as gumem:
         use(model)
         agent = agent_of(model)
-        memory = gumem.attach(agent, user_id="alice")
-        agent.activate_session(session_id="s")
+        memory = attached(gumem, agent, "s")
         agent.input("My shoe size is 42.").start()
         memory.digest()
         tell(gumem.user("bob"), "I'm vegetarian.")

@@ -12,7 +12,7 @@ import chromadb
 import numpy as np
 import pytest
 from agently.core import Session
-from e2e import agent_of, fact_answer
+from e2e import agent_of, attached, fact_answer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -198,8 +198,7 @@ def test_a_mark_and_a_forgetting_are_in_the_file(use):
     with RuleModel() as model, GUMem() as gumem:
         use(model)
         agent = agent_of(model)
-        memory = gumem.attach(agent, user_id="alice")
-        agent.activate_session(session_id="s")
+        memory = attached(gumem, agent, "s")
         agent.input("My shoe size is 42.").start()
         memory.mark_stage("needs", key="k1")
         memory.flush()
@@ -667,8 +666,7 @@ def test_what_was_said_while_memory_was_paused_is_not_imported_either(use):
     with RuleModel() as model, GUMem() as gumem:
         use(model)
         agent = agent_of(model)
-        memory = gumem.attach(agent, user_id="alice")
-        agent.activate_session(session_id="s")
+        memory = attached(gumem, agent, "s")
         memory.user.pause()
         agent.input("My dog is called Biscuit the Terrible.").start()
         memory.user.resume()
@@ -869,8 +867,7 @@ def test_a_session_that_was_journaled_adds_nothing(use, tmp_path):
     with RuleModel() as model, GUMem() as gumem:
         use(model)
         agent = agent_of(model)
-        memory = gumem.attach(agent, user_id="alice")
-        agent.activate_session(session_id="s")
+        memory = attached(gumem, agent, "s")
         agent.input("My shoe size is 42.").start()
         part = agent.activated_session.get_json_session()
         agent.input("I'm vegetarian.").start()
