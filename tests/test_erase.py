@@ -3,9 +3,7 @@
 import base64
 import gzip
 import json
-import os
 import shlex
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -20,6 +18,7 @@ import numpy as np
 import pytest
 import zstandard
 from bytesearch import Hit, find
+from chromaserver import Server
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -646,41 +645,6 @@ def _command(path: Path, *more: str) -> "subprocess.CompletedProcess[str]":
 # --- a server -------------------------------------------------------------------------------------
 
 
-class Server:
-    """A real `chroma run` on a folder."""
-
-    def __init__(self, path: Path) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = int(probe.getsockname()[1])
-        command = [str(Path(sys.executable).parent / "chroma"), "run", "--path", str(path)]
-        self._process = subprocess.Popen(
-            [*command, "--host", "127.0.0.1", "--port", str(self.port)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env={**os.environ, "NO_COLOR": "1"},
-        )
-        assert self._process.stdout is not None
-        while "istening" not in (line := self._process.stdout.readline()):
-            assert line, "the server ended"
-        # It logs each request, and would wait for somebody to read.
-        self._log = self._process.stdout
-        self._reader = threading.Thread(target=self._log.read, daemon=True)
-        self._reader.start()
-
-    def store(self) -> Store:
-        """Open a store on it."""
-        return make(None, chromadb.HttpClient(host="127.0.0.1", port=self.port))
-
-    def stop(self) -> None:
-        """End it, as its operator does."""
-        self._process.terminate()
-        self._process.wait(timeout=30)
-        self._reader.join()
-        self._log.close()
-
-
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Callable[[], Server]]:
     """Start servers on one folder, one after the other; none outlives the test."""
@@ -698,7 +662,7 @@ def serve(tmp_path: Path) -> Iterator[Callable[[], Server]]:
 def test_a_server_is_cleaned_by_what_its_operator_is_told(tmp_path: Path, serve: Any):
     """What is left is where it was said to be; the command, once the server stopped, ends it."""
     server = serve()
-    store = server.store()
+    store = make(None, server.client())
     fill(store, {"alice": 70, "bob": 70})
     gone = names_of("alice", 70)
     assert standing(tmp_path, *gone)
@@ -714,7 +678,7 @@ def test_a_server_is_cleaned_by_what_its_operator_is_told(tmp_path: Path, serve:
     done = _command(tmp_path)
     assert (done.returncode, json.loads(done.stdout)["integrity"]) == (0, "ok"), done.stderr
     assert standing(tmp_path, *gone) == []
-    again = serve().store()
+    again = make(None, serve().client())
     intact(again, {"alice": 0, "bob": 70})
     again.close()
 
@@ -722,7 +686,7 @@ def test_a_server_is_cleaned_by_what_its_operator_is_told(tmp_path: Path, serve:
 def test_what_a_server_s_index_has_not_taken_up_is_told(tmp_path: Path, serve: Any):
     """Without the application's part the command says that something is left."""
     server = serve()
-    store = server.store()
+    store = make(None, server.client())
     fill(store, {"alice": 70, "bob": 3})
     store.scope("alice", "default").forget([("message", "alice.5")])
     server.stop()
@@ -730,7 +694,7 @@ def test_what_a_server_s_index_has_not_taken_up_is_told(tmp_path: Path, serve: A
     assert done.returncode == 3
     assert any("embeddings_queue" in place for place in json.loads(done.stdout)["left"])
     server = serve()
-    store = server.store()
+    store = make(None, server.client())
     store.erase()
     server.stop()
     assert _command(tmp_path).returncode == 0

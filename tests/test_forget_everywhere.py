@@ -5,13 +5,11 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.request
-from pathlib import Path
 
 import bytesearch
-import chromadb
 import pytest
 from agently import Agently
+from chromaserver import Server
 from e2e import agent_of, attached, fact_answer, hooked, pairs, say, seeded
 from hookbench import Receiver
 
@@ -222,61 +220,40 @@ def test_a_second_memory_on_the_same_path_knows_it_at_once(tmp_path):
 
 def test_two_processes_on_a_server_leave_nothing(tmp_path):
     """One digests what the other forgets; the writer that comes late finds the marks."""
-    port = 20_000 + (hash(str(tmp_path)) % 2_000)
-    command = [str(Path(sys.executable).parent / "chroma"), "run", "--path", str(tmp_path)]
-    server = subprocess.Popen(
-        [*command, "--port", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
-        _until_up(port)
-        with ScriptedModel(memory=fact_answer) as model:
-            own = {"OpenAICompatible": model.settings}
-            with GUMem(client=chromadb.HttpClient(port=port), model_settings=own) as gumem:
-                user = gumem.user("alice")
-                user.add_messages([{"content": TOLD}, {"content": STAYS}], session_id="s")
-                model.hold("memory")
-                digest = threading.Thread(target=user.digest)
-                digest.start()
-                model.wait_for(1, "memory")
-                told = subprocess.run(
-                    [sys.executable, "-c", _FORGET, str(port), NAME],
-                    capture_output=True,
-                    text=True,
-                    timeout=60,
-                    check=True,
-                )
-                assert json.loads(told.stdout)["messages"] == 1
-                model.release("memory")
-                digest.join(20)
-                assert not digest.is_alive()
-                assert NAME not in everywhere(user)
-                assert [f.content for f in user.facts()] == [STAYS]
-            with GUMem(client=chromadb.HttpClient(port=port), model_settings=own) as gumem:
-                assert NAME not in everywhere(gumem.user("alice"))
-    finally:
-        server.terminate()
-        server.wait(10)
+    with Server(tmp_path) as server, ScriptedModel(memory=fact_answer) as model:
+        own = {"OpenAICompatible": model.settings}
+        with GUMem(client=server.client(), model_settings=own) as gumem:
+            user = gumem.user("alice")
+            user.add_messages([{"content": TOLD}, {"content": STAYS}], session_id="s")
+            model.hold("memory")
+            digest = threading.Thread(target=user.digest)
+            digest.start()
+            model.wait_for(1, "memory")
+            told = subprocess.run(
+                [sys.executable, "-c", _FORGET, str(server.port), NAME],
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=True,
+            )
+            assert json.loads(told.stdout)["messages"] == 1
+            model.release("memory")
+            digest.join(20)
+            assert not digest.is_alive()
+            assert NAME not in everywhere(user)
+            assert [f.content for f in user.facts()] == [STAYS]
+        with GUMem(client=server.client(), model_settings=own) as gumem:
+            assert NAME not in everywhere(gumem.user("alice"))
 
 
 _FORGET = """
 import json, sys
 import chromadb
 from agently_gumem import GUMem
-with GUMem(client=chromadb.HttpClient(port=int(sys.argv[1]))) as gumem:
+with GUMem(client=chromadb.HttpClient(host="127.0.0.1", port=int(sys.argv[1]))) as gumem:
     report = gumem.user("alice").forget(matching=sys.argv[2])
     print(json.dumps({"messages": len(report.messages)}))
 """
-
-
-def _until_up(port):
-    deadline = time.monotonic() + 30
-    while True:
-        try:
-            with urllib.request.urlopen(f"http://localhost:{port}/api/v2/heartbeat") as answer:
-                return answer.read()
-        except OSError:
-            if time.monotonic() > deadline:
-                raise
 
 
 def test_erasing_takes_the_bytes_and_the_vector_out_of_every_file(tmp_path):

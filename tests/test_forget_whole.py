@@ -1,17 +1,15 @@
 """Forgetting, to the last byte: what stands beside texts, processes that die, and servers."""
 
 import json
-import os
 import subprocess
 import sys
 import threading
 from pathlib import Path
 
 import bytesearch
-import chromadb
 import pytest
+from chromaserver import Server
 from e2e import agent_of, attached, pairs
-from test_forget_everywhere import _until_up
 
 from agently_gumem import GUMem, Manual
 from agently_gumem.testing import RuleModel, ScriptedModel
@@ -280,7 +278,7 @@ _SERVED = """
 import sys
 import chromadb
 from agently_gumem import GUMem
-with GUMem(client=chromadb.HttpClient(port=int(sys.argv[1]))) as gumem:
+with GUMem(client=chromadb.HttpClient(host="127.0.0.1", port=int(sys.argv[1]))) as gumem:
     user = gumem.user("alice")
     print(len(user.messages()), flush=True)
     sys.stdin.readline()
@@ -292,32 +290,26 @@ with GUMem(client=chromadb.HttpClient(port=int(sys.argv[1]))) as gumem:
 
 def test_another_process_on_a_server_shows_nothing_and_the_operator_ends_it(tmp_path):
     """It had all of it in memory; the command that the report names leaves no byte."""
-    port = 22_000 + os.getpid() % 2_000
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    chroma = [str(Path(sys.executable).parent / "chroma"), "run", "--path", str(tmp_path)]
-    server = subprocess.Popen([*chroma, "--port", str(port)], **quiet)
     other = None
-    try:
-        _until_up(port)
-        with GUMem(client=chromadb.HttpClient(port=port)) as gumem:
-            user = gumem.user("alice")
-            user.add_messages([{"content": TOLD}, {"content": "I like tea."}], session_id="s")
-            vectors = list(gumem._engine.services.embedder.embed([TOLD]))
-            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-            other = subprocess.Popen([sys.executable, "-c", _SERVED, str(port)], **pipes)
-            assert other.stdout.readline() == "2\n"
-            assert user.forget(matching=NAME, erase=True).erasure["kind"] == "server"
-            told, _ = other.communicate("go on\n", timeout=60)
-            assert "I row." in told
-            assert NAME not in told
-            assert NAME not in user.export()
-            report = user.forget(matching="I row", erase=True)
-    finally:
-        if other is not None:
-            other.kill()
-            other.wait(10)
-        server.terminate()
-        server.wait(10)
+    with Server(tmp_path) as server:
+        try:
+            with GUMem(client=server.client()) as gumem:
+                user = gumem.user("alice")
+                user.add_messages([{"content": TOLD}, {"content": "I like tea."}], session_id="s")
+                vectors = list(gumem._engine.services.embedder.embed([TOLD]))
+                pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+                other = subprocess.Popen([sys.executable, "-c", _SERVED, str(server.port)], **pipes)
+                assert other.stdout.readline() == "2\n"
+                assert user.forget(matching=NAME, erase=True).erasure["kind"] == "server"
+                told, _ = other.communicate("go on\n", timeout=60)
+                assert "I row." in told
+                assert NAME not in told
+                assert NAME not in user.export()
+                report = user.forget(matching="I row", erase=True)
+        finally:
+            if other is not None:
+                other.kill()
+                other.wait(10)
     assert report.erasure["left"]
     operator = report.erasure["command"].replace("PATH", str(tmp_path)).split()
     done = subprocess.run([sys.executable, *operator[1:]], capture_output=True, check=False)

@@ -1,16 +1,11 @@
 """The store: scoped rows in Chroma, written whole, and told apart."""
 
-import json
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 import chromadb
 import numpy as np
 import pytest
+from chromaserver import Server
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -138,15 +133,8 @@ def test_a_caller_s_client_stays_open(tmp_path: Path):
 
 def test_a_server_is_seen_by_another_process_at_its_next_query(tmp_path: Path):
     """What one writer adds, another one that has the user loaded finds."""
-    port = 18_000 + (hash(str(tmp_path)) % 2_000)
-    command = [str(Path(sys.executable).parent / "chroma"), "run", "--path", str(tmp_path)]
-    server = subprocess.Popen(
-        [*command, "--port", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
-        _until_up(port)
-        one = GUMem(client=chromadb.HttpClient(port=port))
-        two = GUMem(client=chromadb.HttpClient(port=port))
+    with Server(tmp_path) as server:
+        one, two = GUMem(client=server.client()), GUMem(client=server.client())
         assert two.user("alice").messages() == []
         one.user("alice").add_messages([{"content": "I live in Berlin."}])
         assert [m.content for m in two.user("alice").messages()] == ["I live in Berlin."]
@@ -154,9 +142,6 @@ def test_a_server_is_seen_by_another_process_at_its_next_query(tmp_path: Path):
         assert len(one.user("alice").messages()) == 2
         one.close()
         two.close()
-    finally:
-        server.terminate()
-        server.wait(10)
 
 
 def test_two_memories_on_one_path_of_one_process_see_each_other(tmp_path: Path):
@@ -171,15 +156,3 @@ def test_two_memories_on_one_path_of_one_process_see_each_other(tmp_path: Path):
     one.user("alice").add_messages([{"content": "I moved."}])
     assert len(one.user("alice").messages()) == 3
     one.close()
-
-
-def _until_up(port: int) -> None:
-    deadline = time.monotonic() + 30
-    while True:
-        try:
-            with urllib.request.urlopen(f"http://localhost:{port}/api/v2/heartbeat") as answer:
-                json.load(answer)
-                return
-        except (urllib.error.URLError, ConnectionError):
-            if time.monotonic() > deadline:
-                raise
