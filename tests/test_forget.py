@@ -16,12 +16,12 @@ from agently_gumem.config import Limits
 from agently_gumem.memo_schema import MemoSchema
 from agently_gumem.privacy import PrivacyPolicy
 from agently_gumem.records import Fact, Memo, MemoState, Message, Summary, Topic
+from agently_gumem.records.placeholders import EMPTIED
 from agently_gumem.remember.forgetting.choice import Choice, expired, older
 from agently_gumem.remember.forgetting.decide import Terms, decide
 from agently_gumem.remember.forgetting.matching import holder
 from agently_gumem.remember.forgetting.plan import Records, Wanted
 from agently_gumem.remember.forgetting.traces import (
-    CUT,
     Held,
     Statement,
     Traces,
@@ -142,7 +142,7 @@ def test_a_fact_that_is_forgotten_takes_what_says_it_along():
     plan = forgotten(held, facts=["f1"])
     assert ids(plan) == {"f1", "m2"}
     assert {i: after.content for i, (_, after) in plan.cut.items()} == {
-        "m1": f"{CUT} I like green tea."
+        "m1": f"{EMPTIED} I like green tea."
     }
     assert "f2" not in changed(plan)
 
@@ -154,22 +154,27 @@ def test_a_fact_that_is_forgotten_takes_what_says_it_along():
             "Use Berlin for Europe, Toronto for Americas, and avoid Friday meetings.",
             "User uses Berlin for Europe",
             "User uses Toronto for Americas",
-            f"{CUT} Toronto for Americas, and avoid Friday meetings.",
+            f"{EMPTIED} Toronto for Americas, and avoid Friday meetings.",
         ),
-        ("我住在上海，女儿叫林小雨。", "用户的女儿叫林小雨", "用户住在上海", f"我住在上海，{CUT}"),
+        (
+            "我住在上海，女儿叫林小雨。",
+            "用户的女儿叫林小雨",
+            "用户住在上海",
+            f"我住在上海，{EMPTIED}",
+        ),
         (
             "我的预算是800元。我喜欢浅色。",
             "用户的预算是800元",
             "用户喜欢浅色",
-            f"{CUT}我喜欢浅色。",
+            f"{EMPTIED}我喜欢浅色。",
         ),
         (
             "I moved from Shanghai to Hangzhou.",
             "User lived in Shanghai",
             "User lives in Hangzhou",
-            CUT,
+            EMPTIED,
         ),
-        ("不是四十二，是四十三", "用户穿42码", "用户穿43码", CUT),
+        ("不是四十二，是四十三", "用户穿42码", "用户穿43码", EMPTIED),
     ],
 )
 def test_a_message_with_two_facts_loses_only_the_parts_of_one(text, gone, stays, left):
@@ -323,7 +328,7 @@ def test_the_assistant_does_not_repeat_it_and_a_person_may():
     )
     plan = forgotten(held, facts=["f1"])
     assert ids(plan) == {"f1", "m1", "m3"}
-    assert plan.cut["m2"][1].content == f"{CUT} Anything else?"
+    assert plan.cut["m2"][1].content == f"{EMPTIED} Anything else?"
     assert set(plan.echoes) == {"m2", "m3"}
     said = records(*held.messages.values(), *held.facts.values(), message(6, "I go to Alvarez."))
     plan = forgotten(said, facts=["f1"])
@@ -503,7 +508,7 @@ def test_what_is_only_old_loses_its_text_and_its_facts_stay():
     )
     plan = decide(held, expired(held, policy, NOW), Terms(RULES, NOW))
     assert ids(plan) == {"m2", "m3", "f3", "f4", "m4"}
-    assert plan.cut["m1"][1].content == CUT
+    assert plan.cut["m1"][1].content == EMPTIED
     after = records(
         *(plan.cut.get(m.id, (m, m))[1] for m in held.messages.values() if m.id not in ids(plan)),
         *(f for f in held.facts.values() if f.id not in ids(plan)),

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from agently_gumem.errors import ConfigError
 from agently_gumem.privacy import KEEP, REDACT, PrivacyPolicy, Retention, Treatment
 from agently_gumem.records import as_record
-from agently_gumem.remember.select import PLACEHOLDERS, Selector, is_noise
+from agently_gumem.records.placeholders import PLACEHOLDERS
+from agently_gumem.remember.select import Selector, is_noise
 
 select = Selector()
 

@@ -10,9 +10,9 @@ from typing import TypeAlias
 from agently_gumem.records.fact import Fact, Summary, Topic
 from agently_gumem.records.memo import MemoState
 from agently_gumem.records.message import Message
+from agently_gumem.records.placeholders import EMPTIED
 
 Stored: TypeAlias = Message | Fact | Summary | Topic
-EMPTIED = "[forgotten]"
 
 
 @dataclass(frozen=True)

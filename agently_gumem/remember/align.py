@@ -13,8 +13,8 @@ from datetime import datetime
 from functools import cache
 from typing import Any, cast
 
+from agently_gumem.records.placeholders import PLACEHOLDERS
 from agently_gumem.remember.rendered import input_of
-from agently_gumem.remember.select import PLACEHOLDERS
 from agently_gumem.text import make_safe
 
 LABEL = "[input]:\n"

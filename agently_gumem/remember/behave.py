@@ -13,7 +13,8 @@ from typing import Any, cast
 
 from agently_gumem.dates import normal
 from agently_gumem.records import TOLD, Fact, Message
-from agently_gumem.remember.select import PLACEHOLDERS, is_noise
+from agently_gumem.records.placeholders import holds_placeholder
+from agently_gumem.remember.select import is_noise
 from agently_gumem.text import CJK, fold, is_chinese, words
 
 # The same within so little time is one event that was reported twice, or a double click.
@@ -128,7 +129,7 @@ def deeds(message: Message) -> list[Deed]:
 
     Where its text names nothing, its entities or the business objects that it is about do.
     """
-    if not is_action(message) or any(mark in message.content for mark in PLACEHOLDERS):
+    if not is_action(message) or holds_placeholder(message.content):
         return []
     text = " ".join(normal(message.content).split()).strip(" .。!！")
     verb, rest = _verb(message.event_type, text)

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from agently_gumem.privacy import Selection
 from agently_gumem.records import earliest, union
-from agently_gumem.remember.select import PLACEHOLDERS
+from agently_gumem.records.placeholders import holds_placeholder
 
 Select = Callable[[str], Selection]
 # A longer text is told by itself; a key before it would only cost.
@@ -75,7 +75,7 @@ class Cleaner:
 def clean_names(select: Select, names: Sequence[str]) -> list[str]:
     """Leave out names that hold what is not for memory."""
     kept = ((name, select(name)) for name in names)
-    return [n for n, told in kept if told.text == n and not any(p in n for p in PLACEHOLDERS)]
+    return [n for n, told in kept if told.text == n and not holds_placeholder(n)]
 
 
 def _digits(value: Any) -> str:

@@ -11,10 +11,10 @@ from agently_gumem import dates
 from agently_gumem.errors import ConfigError, NotFound
 from agently_gumem.recall.outdated import present
 from agently_gumem.records import Change, Fact, MemoState, Message, Summary, noted, now
+from agently_gumem.records.placeholders import holds_placeholder
 from agently_gumem.remember.extract import LONGEST_FACT
 from agently_gumem.remember.memo import MemoRules, apply_patches
 from agently_gumem.remember.reconcile import Proposal, Reconciled, reconcile
-from agently_gumem.remember.select import PLACEHOLDERS
 from agently_gumem.scope import Outdated, Scope
 from agently_gumem.text import fold
 
@@ -101,7 +101,7 @@ def _checked(scope: Scope, content: str, old: Fact) -> str:
         raise ConfigError("new_content must say something; to take a Fact away, forget it")
     selection = scope.services.select(content.strip())
     text = selection.text
-    if selection.drop or any(mark in text for mark in PLACEHOLDERS):
+    if selection.drop or holds_placeholder(text):
         raise ConfigError(
             "new_content holds what the privacy policy keeps out of memory, such as a secret or a "
             "number of a card: leave it out"

@@ -26,12 +26,12 @@ from agently_gumem.records import (
     now,
     union,
 )
+from agently_gumem.records.placeholders import holds_placeholder
 from agently_gumem.remember import hooking
 from agently_gumem.remember.behave import claim, is_action
 from agently_gumem.remember.cleaning import clean_names
 from agently_gumem.remember.ground import ground_fact, is_persons, spoken
 from agently_gumem.remember.reconcile import Proposal
-from agently_gumem.remember.select import PLACEHOLDERS
 from agently_gumem.remember.timing import ground_time, told_time
 from agently_gumem.remember.treated import is_taken_out, kept_under, treatments
 from agently_gumem.scope import Scope
@@ -267,7 +267,7 @@ def _shape(content: str) -> str:
         return "malformed"
     if len(content) > LONGEST_FACT:
         return "too_long"
-    return "redacted" if any(mark in content for mark in PLACEHOLDERS) else ""
+    return "redacted" if holds_placeholder(content) else ""
 
 
 def short(scope: Scope, names: Sequence[str], most: int = 12) -> list[str]:

@@ -46,18 +46,6 @@ _NOISE_TEXT = re.compile(
     re.IGNORECASE,
 )
 
-
-# What stands in a text for what was taken out of it, now or by being forgotten.
-PLACEHOLDERS = (
-    "[secret]",
-    "[card]",
-    "[id-number]",
-    "[bank-account]",
-    "[email]",
-    "[phone]",
-    "[special]",
-    "[forgotten]",
-)
 _SPECIAL = frozenset(CATEGORIES)
 
 

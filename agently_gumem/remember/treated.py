@@ -5,10 +5,9 @@ from typing import Any, TypeVar, get_args
 
 from agently_gumem.privacy import PrivacyPolicy, SpecialCategory, Treatment
 from agently_gumem.records import Fact, Message, earliest, now, union
+from agently_gumem.records.placeholders import SPECIAL
 
 K = TypeVar("K", Message, Fact)
-# What stands for the text of a message in which the model found something special.
-SPECIAL = "[special]"
 
 
 def treatments(policy: PrivacyPolicy, told: str, found: Collection[str] = ()) -> list[Treatment]:

@@ -8,8 +8,8 @@ from typing import Any
 from agently_gumem.errors import NotFound
 from agently_gumem.privacy import PrivacyPolicy, Retention
 from agently_gumem.records import Fact, Message, Summary, has_passed
+from agently_gumem.records.placeholders import EMPTIED
 from agently_gumem.remember.forgetting.plan import Records, Wanted
-from agently_gumem.remember.forgetting.traces import CUT
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def expired(records: Records, policy: PrivacyPolicy, now: datetime) -> Wanted:
 
 
 def _old_message(message: Message, rule: Retention, now: datetime) -> bool:
-    if rule.layer not in (None, "message") or rule.kind or rule.label or message.content == CUT:
+    if rule.layer not in (None, "message") or rule.kind or rule.label or message.content == EMPTIED:
         return False
     time = _time(message)
     return (

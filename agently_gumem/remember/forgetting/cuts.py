@@ -4,9 +4,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from agently_gumem.records import TOLD, Fact, Message
+from agently_gumem.records.placeholders import EMPTIED
 from agently_gumem.remember.forgetting import traces
 from agently_gumem.remember.forgetting.plan import Fallen, Records, Wanted, standing
-from agently_gumem.remember.forgetting.traces import CUT, Held, Statement, Traces
+from agently_gumem.remember.forgetting.traces import Held, Statement, Traces
 from agently_gumem.remember.ground import MACHINES
 from agently_gumem.text import fold
 
@@ -40,7 +41,7 @@ def cuts(records: Records, wanted: Wanted, gone: Fallen) -> Cuts:
     that say it. So does what a machine said later, in any session. What a person said elsewhere
     stays: it is another source.
     """
-    found = Cuts(dict.fromkeys(wanted.emptied - gone.messages, CUT))
+    found = Cuts(dict.fromkeys(wanted.emptied - gone.messages, EMPTIED))
     fallen = [records.facts[i] for i in sorted(gone.facts - gone.regrow) if i in records.facts]
     named = [f for f in fallen if _is_named(wanted, f)]
     for fact in named:
@@ -92,7 +93,7 @@ def _cut_source(
     signs = Traces(map(_statement, named), Held(tuple(f.content for f in stays)), near=True)
     left = traces.without(message.content, signs, Traces(map(_statement, stays), Held()))
     if left is None and (whole or signs.says(message.content)):
-        left = CUT
+        left = EMPTIED
     if left is not None:
         found.texts[message_id] = left
 

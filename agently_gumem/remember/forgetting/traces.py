@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from agently_gumem import dates, numerals
-from agently_gumem.records.refused import EMPTIED
+from agently_gumem.records.placeholders import EMPTIED
 from agently_gumem.remember import specifics as sp
 from agently_gumem.text import CJK, CJK_STOP, STOP_WORDS, fold, words
 
@@ -193,10 +193,6 @@ def clauses(sentence: str) -> list[str]:
     return [sentence[a:b] for a, b in pairwise(places) if a < b]
 
 
-CUT = EMPTIED
-"""What stands in place of a part that was cut out."""
-
-
 def without(text: str, gone: Traces, stays: Traces) -> str | None:
     """Cut out of a text the sentences that say what was forgotten.
 
@@ -237,7 +233,7 @@ def _joined(parts: Sequence[tuple[str, bool]]) -> str:
             told.append(part)
         elif i == 0 or parts[i - 1][1]:
             space = part[len(part.rstrip()) :]
-            told.append(f"{CUT}{space}")
+            told.append(f"{EMPTIED}{space}")
         elif told and (space := part[len(part.rstrip()) :]) and not told[-1].endswith(space):
             told[-1] += space
     return "".join(told).strip()
@@ -245,7 +241,7 @@ def _joined(parts: Sequence[tuple[str, bool]]) -> str:
 
 def says_nothing(text: str) -> bool:
     """Tell whether nothing but marks of what was cut is left of a text."""
-    return not text.replace(CUT, "").strip(" \n.,;:!?。，；：！？、")
+    return not text.replace(EMPTIED, "").strip(" \n.,;:!?。，；：！？、")
 
 
 def of(text: str, least: int) -> list[Statement]:
