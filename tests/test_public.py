@@ -7,6 +7,7 @@ from datetime import date
 
 import pytest
 import sabotage
+from patches._patch import ROOT
 
 import agently_gumem
 from agently_gumem import GUMem, GUMemError, Memo, RecallConfig, UserMemory
@@ -178,7 +179,7 @@ async def test_a_user_tells_how_it_stands(monkeypatch):
 
 def test_each_sabotage_patch_fits_the_code():
     """A patch whose text stands nowhere breaks nothing, and would go unseen."""
-    package = sabotage.ROOT / "agently_gumem"
+    package = ROOT / "agently_gumem"
     texts = {p.file: (package / p.file).read_text(encoding="utf-8") for p in sabotage.PATCHES}
     assert [p.point for p in sabotage.PATCHES if texts[p.file].count(p.old) != 1] == []
 
