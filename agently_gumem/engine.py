@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from agently_gumem.config import Limits, RecallConfig
 from agently_gumem.errors import Closed, ConfigError
-from agently_gumem.events import emit
+from agently_gumem.events import Events
 from agently_gumem.model import Usage
 from agently_gumem.scope import Scope, Services
 from agently_gumem.troubles import Troubles
@@ -81,7 +81,7 @@ class Engine:
         self.timers: dict[tuple[str, str, str], asyncio.TimerHandle] = {}
         self.digests: set[asyncio.Task[Any]] = set()
         self.endings: set[concurrent.futures.Future[Any]] = set()
-        self._tells: set[asyncio.Task[None]] = set()
+        self.events = Events()
         self.troubles = Troubles()
         self.closed = False
         self._open = open_services
@@ -178,27 +178,9 @@ class Engine:
         self.endings.add(future)
         future.add_done_callback(self.endings.discard)
 
-    async def tell(self, kind: str, payload: dict[str, Any], *, warning: bool = False) -> None:
-        """Emit an event; hooks of the application never run on the worker's loop."""
-        if not self.worker.here():
-            await emit(kind, payload, warning=warning)
-            return
-
-        def emit_there() -> None:
-            asyncio.run(emit(kind, payload, warning=warning))
-
-        await self.worker.callback(emit_there)
-
-    def tell_beside(self, kind: str, payload: dict[str, Any], *, warning: bool = False) -> None:
-        """Emit an event beside what goes on: a hook may itself wait for that to end."""
-        task = self.worker.spawn(self.tell(kind, payload, warning=warning))
-        self._tells.add(task)
-        task.add_done_callback(self._tells.discard)
-
     async def told(self, within: float = HOOKS_WITHIN) -> None:
         """Wait until events are delivered; not for ever, since a hook may be who waits."""
-        if self._tells:
-            await asyncio.wait(set(self._tells), timeout=within)
+        await self.events.told(within)
 
     def shut(self) -> None:
         """Close the store and end the worker; nothing may be under way any more."""
@@ -206,6 +188,7 @@ class Engine:
         for timer in self.timers.values():
             timer.cancel()
         self.worker.close()
+        self.events.close()
         if self._services is not None:
             self._services.store.close()
         self._scopes.clear()

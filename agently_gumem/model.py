@@ -1,10 +1,12 @@
 """One way to ask the model, through Agently: a prompt in, a validated answer out."""
 
 import asyncio
+import contextlib
 import functools
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar, cast
@@ -40,6 +42,20 @@ class Use:
     ok: bool
     where: str = ""
     """Address and name of the model that was asked; empty where that is not known."""
+
+
+_spent: ContextVar[list[Use] | None] = ContextVar("spent", default=None)
+
+
+@contextlib.contextmanager
+def spending() -> Generator[list[Use], None, None]:
+    """Give the list of the requests that the work inside makes, and grows with them."""
+    spent: list[Use] = []
+    token = _spent.set(spent)
+    try:
+        yield spent
+    finally:
+        _spent.reset(token)
 
 
 @dataclass
@@ -212,18 +228,12 @@ class Model:
         told = _mapping(_mapping(meta).get("usage"))
         tokens_in = told.get("prompt_tokens") or self.count_tokens(text)
         tokens_out = told.get("completion_tokens") or self.count_tokens(str(data or ""))
-        self.usage.entries.append(
-            Use(
-                now(),
-                user_id,
-                prompt.stage,
-                int(tokens_in),
-                int(tokens_out),
-                time.monotonic() - began,
-                ok,
-                where,
-            )
-        )
+        seconds = time.monotonic() - began
+        tokens = int(tokens_in), int(tokens_out)
+        use = Use(now(), user_id, prompt.stage, *tokens, seconds, ok, where)
+        self.usage.entries.append(use)
+        if (spent := _spent.get()) is not None:
+            spent.append(use)
 
 
 def named(address: str, name: str) -> str:

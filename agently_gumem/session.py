@@ -143,7 +143,7 @@ class MemorySession(SessionTurns):
 
     def ref(self) -> dict[str, str]:
         """Return what names it, for `GUMem.open`; plain data that can be saved."""
-        return {"user_id": self.user_id, "space": self.space, "session_id": self.session_id}
+        return self._whose
 
     def detach(self) -> None:
         """Stop reading and writing; handlers that are still registered do nothing."""

@@ -140,6 +140,10 @@ class SessionTurns:
         return self._engine.worker
 
     @property
+    def _whose(self) -> dict[str, str]:
+        return {"user_id": self.user_id, "space": self.space, "session_id": self.session_id}
+
+    @property
     def active(self) -> bool:
         """Whether it reads and writes at all."""
         return self.options.remember and not self._detached and not switched_off()
@@ -183,9 +187,8 @@ class SessionTurns:
         _log.warning("memory %s failed: %s", what, type(error).__name__)
         _log.debug("memory %s failed", what, exc_info=error)
         self._engine.troubles.note(what, error)
-        await self._engine.tell(
-            "error", {"what": what, "error": type(error).__name__}, warning=True
-        )
+        told = {**self._whose, "what": what, "error": type(error).__name__}
+        self._engine.events.tell("failed", told, warning=True)
 
     async def _analyse(self, full: Any, window: Any, memo: Any, settings: Any) -> str | None:
         mirror = self._mirror_of(settings)
@@ -201,8 +204,11 @@ class SessionTurns:
             self._counted(scope, new)
             self._digests.look_back(scope)
             shown = await self._measured(window)
-            fired = await self._asked(self._state(scope, shown))
+            state = self._state(scope, shown)
+            fired = await self._asked(state)
             started = fired and self._digests.start(scope)
+            if fired:
+                self._told_triggered(state, started)
             self._analysed = True
             cut = not scope.paused and self._cut(shown)[1] > 0
             due = started or cut or self._memo_is_new(scope, memo, settings)
@@ -363,7 +369,12 @@ class SessionTurns:
         state = self._state(scope, await self._measured(self._window()))
         state = replace(state, **happened)
         if await self._asked(state):
-            self._digests.start(scope, beside=True, last_chance=state.ended)
+            started = self._digests.start(scope, beside=True, last_chance=state.ended)
+            self._told_triggered(state, started)
+
+    def _told_triggered(self, state: TriggerState, started: bool) -> None:
+        told = {"digest": started, **{k: v for k, v in vars(state).items() if v is not None}}
+        self._engine.events.tell("triggered", {**self._whose, **told})
 
     def _window(self) -> Sequence[Any]:
         return self.host.window_of(self) if self.host is not None else ()

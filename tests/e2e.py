@@ -1,8 +1,10 @@
 """What the end-to-end tests share: agents on a scripted model, the ways in, ten planted facts."""
 
 import contextlib
+import functools
 import json
 import warnings
+from types import SimpleNamespace
 
 from agently import Agently
 
@@ -75,18 +77,29 @@ def register(session, handler, name=STRATEGY, *, method="register_execution_hand
 
 @contextlib.contextmanager
 def hooked(*kinds):
-    """Collect events of Agently's centre while the block runs."""
+    """Collect events of Agently's centre while the block runs, on any version."""
     events = []
     name = f"e2e-{id(events)}"
+    center = Agently.event_center
 
     async def keep(event):
         events.append(event)
 
-    Agently.event_center.register_hook(keep, event_types=list(kinds), hook_name=name)
+    async def keep_data(message):
+        if message.meta.get("event_type") in kinds:
+            told = {"event_type": message.meta["event_type"], "payload": message.content}
+            events.append(SimpleNamespace(**told, level=message.level))
+
+    if hasattr(center, "create_emitter"):
+        center.register_hook(keep, event_types=list(kinds), hook_name=name)
+        undo = functools.partial(center.unregister_hook, name)
+    else:
+        center.register_hook("data", keep_data, hook_name=name)
+        undo = functools.partial(center.unregister_hook, "data", name)
     try:
         yield events
     finally:
-        Agently.event_center.unregister_hook(name)
+        undo()
 
 
 def fact_answer(request):
