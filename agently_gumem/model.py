@@ -17,11 +17,11 @@ from pydantic import BaseModel
 from agently_gumem.errors import ModelError
 from agently_gumem.prompts import Prompt, read_answer
 from agently_gumem.records import aware, now
+from agently_gumem.versions import REQUEST_SETTINGS, is_unparsed, result_of
 from agently_gumem.worker import left_behind
 
 REQUESTER = "plugins.ModelRequester.OpenAICompatible"
 """Where Agently's settings name the model."""
-_UNPARSED = "<string>:"
 R = TypeVar("R")
 _CORRECTION = (
     "\n\n# CORRECTION\nThe answer before this one could not be used ({problems}). Answer again "
@@ -189,11 +189,8 @@ class Model:
         request: Any = Agently.create_request() if agent is None else agent.create_temp_request()
         seconds = self.timeout
         ours: dict[str, Any] = {
-            "stream": False,
-            # Where 4.0.x looks for the text of an answer that is not streamed.
-            "content_mapping": {"done": "choices[0].message.content"},
+            **REQUEST_SETTINGS,
             "timeout": {"connect": seconds, "read": seconds, "write": seconds, "pool": seconds},
-            "request_retry": {"max_attempts": 1},
         }
         if self.answer_tokens is not None:
             ours["request_options"] = {"max_tokens": self.answer_tokens}
@@ -202,13 +199,11 @@ class Model:
             request.set_settings(name, value)
         where.append(_where(request.settings))
         request.input(text).output(dict(prompt.output))
-        response = request.get_response()
-        result = getattr(response, "result", response)
+        result = result_of(request.get_response())
         try:
             data = await result.async_get_data()
         except ValueError as error:
-            # 4.0.x raises what its JSON5 parser says of an answer that it can't mend.
-            if not str(error).startswith(_UNPARSED):
+            if not is_unparsed(error):
                 raise
             return None, None
         return data, await result.async_get_meta()

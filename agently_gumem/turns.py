@@ -30,6 +30,7 @@ from agently_gumem.scope import Scope
 from agently_gumem.text import make_safe
 from agently_gumem.triggers import Idle, TriggerState, parts
 from agently_gumem.user import UserMemory
+from agently_gumem.versions import mend_doubles
 from agently_gumem.worker import Worker, awaitable, blocking
 
 _log = logging.getLogger("agently_gumem")
@@ -156,6 +157,7 @@ class SessionTurns:
         """Journal what is new, and name our strategy where a digest or a cut is due."""
         if not self.active:
             return None
+        mend_doubles(full_context, context_window)
         return await self.guarded(
             "analysis",
             self.worker.arun(self._analyse, full_context, context_window, memo, session_settings),
@@ -168,6 +170,7 @@ class SessionTurns:
         """Digest, and return `(None, kept window, memo)`; None leaves a part as it is."""
         if not self.active:
             return NOTHING
+        mend_doubles(full_context, context_window)
         return await self.guarded(
             "execution",
             self.worker.arun(self._execute, full_context, context_window, memo, session_settings),
