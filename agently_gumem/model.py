@@ -17,8 +17,8 @@ from pydantic import BaseModel
 from agently_gumem.errors import ModelError
 from agently_gumem.prompts import Prompt, read_answer
 from agently_gumem.records import aware, now
+from agently_gumem.threads import left_behind, run_alone
 from agently_gumem.versions import REQUEST_SETTINGS, is_unparsed, result_of
-from agently_gumem.worker import left_behind
 
 REQUESTER = "plugins.ModelRequester.OpenAICompatible"
 """Where Agently's settings name the model."""
@@ -160,7 +160,7 @@ class Model:
         # Agently reads an answer with a JSON5 parser in Python, 60 ms for a kilobyte of it: on the
         # worker's loop every user would wait for that. Left behind, a request ends with the
         # timeouts of its HTTP client.
-        task = asyncio.wrap_future(left_behind(lambda: asyncio.run(send()), "gumem-model"))
+        task = asyncio.wrap_future(left_behind(lambda: run_alone(send()), "gumem-model"))
         task.add_done_callback(_retrieve)
         # `wait_for` does not end a request on Agently 4.0.x, which swallows the cancellation: the
         # task is left behind instead, beside the timeouts of its HTTP client.
