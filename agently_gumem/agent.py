@@ -191,11 +191,12 @@ class AgentMemory:
             "overlapping": self._host.overlapping(),
             "refused_sessions": dict(self._refused),
             "active": False,
+            "closed": self._engine.gone,
             "user_id": None if callable(self._user_id) else self._user_id,
             "space": self._space,
             "session_id": None,
         }
-        return told, memory or (None if self._engine.closed else self._one_user())
+        return told, memory or self._one_user()
 
     def _attach(self) -> None:
         agent = self._agent

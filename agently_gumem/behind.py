@@ -41,7 +41,9 @@ class Digests:
     @property
     def running(self) -> bool:
         """Whether one is under way."""
-        return self._task is not None and not self._task.done()
+        # One that a forked child inherits is none of its own: its loop did not come along.
+        task = self._task
+        return task is not None and not task.done() and task in self._engine.digests
 
     def start(self, scope: Scope, *, beside: bool = False, last_chance: bool = False) -> bool:
         """Start one of what waits now; one that runs already is not doubled.
@@ -54,7 +56,7 @@ class Digests:
         Returns:
             Whether one is under way.
         """
-        if scope.paused:
+        if scope.paused or self._engine.closing:
             return False
         if (self.running and not beside) or (scope.backoff.turns_left and not last_chance):
             return self.running
@@ -83,13 +85,13 @@ class Digests:
         own = {m.id for m in scope.messages_of(self._session_id)}
         left = (scope.leftover & waiting_ids(scope, self._session_id)) - own
         scope.leftover = frozenset()
-        if left and not scope.paused:
+        if left and not scope.paused and not self._engine.closing:
             self._spawn(scope, left)
 
     async def wait(self) -> None:
         """Wait for the present one at most as long as a turn may, and for the same one once."""
         task = self._task
-        if task is None or task.done() or task is self._waited or not self._wait_at_most:
+        if task is None or not self.running or task is self._waited or not self._wait_at_most:
             return
         self._waited = task
         done, _ = await asyncio.wait({task}, timeout=self._wait_at_most)

@@ -6,6 +6,7 @@ cores (OpenBLAS, measured with and without this). The limit is the process's own
 the first of ours that comes and lifted by the last that goes.
 """
 
+import os
 import threading
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -36,6 +37,13 @@ class _Limit:
             if self._users == 0:
                 self._set(self._before)
 
+    def renew(self) -> None:
+        """Lift in a forked child what threads of the parent had set."""
+        self._lock = threading.Lock()
+        if self._users:
+            self._users = 0
+            self._set(self._before)
+
     @staticmethod
     def _set(wanted: Sequence[tuple[Any, int]]) -> None:
         for lib, threads in wanted:
@@ -50,6 +58,8 @@ class _Limit:
 
 
 _limit = _Limit()
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_limit.renew)
 
 
 @lru_cache(maxsize=1)

@@ -93,6 +93,8 @@ class Embedder:
         self._function = function if function is not None else BundledEmbedder()
         if not callable(self._function):
             raise ConfigError(f"embedding_function={function!r} can't be called")
+        self.bundled = isinstance(self._function, BundledEmbedder)
+        """It is the one that comes with the package, which asks nobody and does not hang."""
         self.name = _name_of(self._function)
         self._dimension: int | None = getattr(self._function, "dimension", None)
         self._cache: OrderedDict[str, Vector] = OrderedDict()
@@ -116,7 +118,7 @@ class Embedder:
         if self._preloading:
             return
         self._preloading = True
-        bundled = [_loaded] if isinstance(self._function, BundledEmbedder) else []
+        bundled = [_loaded] if self.bundled else []
         # A daemon: neither `close` nor the end of the process waits for it.
         thread = threading.Thread(
             target=_load, args=(*bundled, *also), name="gumem-load", daemon=True
@@ -143,6 +145,10 @@ class Embedder:
             if text:
                 out[row] = known[text]
         return out
+
+    def renew(self) -> None:
+        """Let go of a lock that a forked child inherits, and that no thread of it may hold."""
+        self._lock = threading.Lock()
 
     def forget(self) -> None:
         """Let go of the texts that are kept with their vectors."""

@@ -81,6 +81,8 @@ async def embed_each(
             found = await embed([texts[place] for place in part])
         except EmbedderError as error:
             failure, in_a_row = error, in_a_row + 1
+            if not error.answered:
+                break  # it hangs, and would hang for the rest: no text's fault
             alone += [texts[place] for place in part if len(part) == 1]
             middle = len(part) // 2
             parts += [half for half in (part[:middle], part[middle:]) if middle]

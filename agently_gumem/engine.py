@@ -1,13 +1,17 @@
 """What a GUMem shares among its users: the services, and the users that are in memory."""
 
 import asyncio
+import atexit
 import concurrent.futures
+import logging
 import os
 import threading
+import time
 import weakref
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from typing import Any, Protocol
 
 from agently_gumem.config import Limits, RecallConfig
@@ -20,7 +24,11 @@ from agently_gumem.worker import Worker
 
 # Seconds that `flush` waits for hooks of events.
 HOOKS_WITHIN = 2.0
+# Seconds in which everything is stopped and the store closed, whatever hangs: a write that is
+# under way takes some milliseconds, on a busy disk a second or two.
+STOP_WITHIN = 5.0
 _OFF = frozenset({"1", "true", "yes", "on"})
+_log = logging.getLogger("agently_gumem")
 
 
 class OpenSession(Protocol):
@@ -77,13 +85,21 @@ class Engine:
         self.limits = limits
         self.recall = RecallConfig()
         self._sessions: dict[tuple[str, str, str], weakref.WeakSet[OpenSession]] = {}
-        self._sessions_lock = threading.Lock()
+        self._sessions_lock = threading.RLock()
         self.timers: dict[tuple[str, str, str], asyncio.TimerHandle] = {}
         self.digests: set[asyncio.Task[Any]] = set()
         self.endings: set[concurrent.futures.Future[Any]] = set()
         self.events = Events()
         self.troubles = Troubles()
         self.closed = False
+        self.closing = False
+        """Digests that have not started wait for the next process."""
+        self.renewals: list[Callable[[], None]] = []
+        """What begins anew in a forked child."""
+        self.forked = False
+        """Whether this is a forked child, in which it opens the store anew."""
+        self._inherited: list[Any] = []
+        self._told_gone = False
         self._open = open_services
         self._services: Services | None = None
         self._agents: weakref.WeakValueDictionary[tuple[str, str], Any] = (
@@ -92,15 +108,30 @@ class Engine:
         self._scopes: OrderedDict[tuple[str, str], Scope] = OrderedDict()
         self._sizes: dict[tuple[str, str], int] = {}
         self._bytes = 0
+        _engines.add(self)
+
+    @property
+    def gone(self) -> bool:
+        """Whether nothing can be read or written any more: closed, or a parent process's."""
+        return self.closed or self.worker.inherited
 
     def check(self) -> None:
-        """Refuse use after close.
+        """Refuse use after close, and in a forked child.
 
         Raises:
-            Closed: It was closed.
+            Closed: It was closed, or belongs to the parent process.
         """
         if self.closed:
             raise Closed("this GUMem is closed: open a new one")
+        if self.worker.inherited:
+            raise Closed("this GUMem belongs to the parent process: open a new one after the fork")
+
+    def say_gone(self) -> None:
+        """Log once that turns go on without memory."""
+        if not self._told_gone:
+            self._told_gone = True
+            why = "closed" if self.closed else "its parent process's"
+            _log.warning("this memory is %s: the agent's turns go on without it", why)
 
     @property
     def services(self) -> Services:
@@ -112,6 +143,7 @@ class Engine:
         self.check()
         if self._services is None:
             self._services = self._open()
+            _at_exit_too()
         return self._services
 
     @asynccontextmanager
@@ -182,16 +214,31 @@ class Engine:
         """Wait until events are delivered; not for ever, since a hook may be who waits."""
         await self.events.told(within)
 
-    def shut(self) -> None:
-        """Close the store and end the worker; nothing may be under way any more."""
-        self.closed = True
-        for timer in self.timers.values():
-            timer.cancel()
-        self.worker.close()
+    def shut(self, within: float = STOP_WITHIN) -> None:
+        """Cancel what is under way, close the store and end the worker, in so many seconds."""
+        self.closing = self.closed = True
+        store = self._services.store if self._services is not None else None
+        self.worker.close(within, store.close if store is not None else None)
         self.events.close()
-        if self._services is not None:
-            self._services.store.close()
+        self.timers.clear()
         self._scopes.clear()
+
+    def renew(self) -> None:
+        """In a forked child: begin anew on a server; a store in this process is the parent's.
+
+        No thread came along, a lock may be held by one, and a connection belongs to the parent.
+        """
+        if self.closed or (self._services is not None and self._services.store.kind != "server"):
+            return
+        # What is the parent's is neither used nor finalised here.
+        self._inherited += [self._services, self._scopes]
+        self._services, self.forked, self.closing = None, True, False
+        self._sessions_lock = threading.RLock()
+        self.timers, self.digests, self.endings = {}, set(), set()
+        self._scopes, self._sizes, self._bytes = OrderedDict(), {}, 0
+        for renew in self.renewals:
+            renew()
+        self.worker.renew()
 
     def _weigh(self, key: tuple[str, str], scope: Scope) -> None:
         """Keep the sum of bytes current, at the cost of the one scope that changed."""
@@ -212,3 +259,33 @@ class Engine:
                 self._bytes -= self._sizes.pop(key, 0)
         for key in gone:
             del self._scopes[key]
+
+
+_engines: "weakref.WeakSet[Engine]" = weakref.WeakSet()
+
+
+def _renew_all() -> None:
+    for engine in list(_engines):
+        engine.renew()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_renew_all)
+
+
+@lru_cache(maxsize=1)
+def _at_exit_too() -> None:
+    """Stop at the interpreter's end what nobody closed.
+
+    Registered when a store is opened, so that it comes before what Chroma, and after what the
+    application that opened it, may have to do there.
+    """
+    atexit.register(_leave)
+
+
+def _leave() -> None:
+    """End without a digest: what waits is in the store; only a write under way is waited for."""
+    until = time.monotonic() + STOP_WITHIN
+    for engine in list(_engines):
+        if not engine.gone:
+            engine.shut(max(0.0, until - time.monotonic()))

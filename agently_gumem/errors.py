@@ -29,7 +29,14 @@ class EmbedderMismatch(StoreError):  # noqa: N818  # the name is the contract
 
 
 class EmbedderError(GUMemError):
-    """The embedding function failed on a text, or gave a vector that is no number."""
+    """The embedding function failed on a text, or gave a vector that is no number.
+
+    `answered` is False where it did not answer in time.
+    """
+
+    def __init__(self, message: str, *, answered: bool = True) -> None:
+        super().__init__(message)
+        self.answered = answered
 
 
 class ModelError(GUMemError):

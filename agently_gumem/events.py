@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
+from agently_gumem.threads import Lane, left_behind
+
 # Events that wait for a hook that blocks; what comes on top is left out and counted.
 MOST_WAITING = 1_000
 _REST_WITHIN = 5.0
@@ -49,12 +51,16 @@ class Events:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._waiting: queue.SimpleQueue[_Event | _Heard | None] = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
+        self.renew()
         self._closed = False
         self.left_out: Counter[str] = Counter()
         """Kind -> events that were not delivered: a hook blocked, or the event center failed."""
+
+    def renew(self) -> None:
+        """Begin anew, as in a forked child, where the thread did not come along."""
+        self._lock = threading.Lock()
+        self._waiting: queue.SimpleQueue[_Event | _Heard | None] = queue.SimpleQueue()
+        self._told: concurrent.futures.Future[None] | None = None
 
     def tell(self, kind: str, payload: Mapping[str, Any], *, warning: bool = False) -> None:
         """Tell one event; never waits and never raises.
@@ -67,15 +73,14 @@ class Events:
         """
         if _log.isEnabledFor(logging.DEBUG):
             _log.debug("gumem.%s %s", kind, {k: v for k, v in payload.items() if k not in _OWNER})
-        if self._waiting.qsize() < MOST_WAITING:
-            self._put(_Event(kind, dict(payload), warning))
-        else:
+        event = _Event(kind, dict(payload), warning)
+        if self._waiting.qsize() >= MOST_WAITING or not self._put(event):
             self.left_out[kind] += 1
 
     async def told(self, within: float) -> None:
         """Wait until what was told has been heard, `within` seconds: a hook may be who waits."""
         heard: _Heard = concurrent.futures.Future()
-        if self._thread is not None and self._put(heard):
+        if self._told is not None and self._put(heard):
             await asyncio.wait({asyncio.wrap_future(heard)}, timeout=within)
 
     def close(self) -> None:
@@ -88,14 +93,18 @@ class Events:
         with self._lock:
             if self._closed:
                 return False
+            if self._told is None or self._told.done():
+                try:
+                    self._told = left_behind(self._run, "gumem-events")
+                except RuntimeError:  # the interpreter ends
+                    return False
             self._waiting.put(item)
-            if self._thread is None or not self._thread.is_alive():  # none lives on after a fork
-                self._thread = threading.Thread(target=self._run, name="gumem-events", daemon=True)
-                self._thread.start()
             return True
 
     def _run(self) -> None:
         loop = asyncio.new_event_loop()
+        # Plain functions are asked in there; a hook that hangs does not hold up an exit.
+        loop.set_default_executor(Lane("gumem-event", 4))
         try:
             while (item := self._waiting.get()) is not None:
                 if isinstance(item, _Event):

@@ -5,6 +5,7 @@ in the session that is active when it comes.
 """
 
 import asyncio
+import os
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -46,6 +47,7 @@ class Flights:
     def __init__(self) -> None:
         self._flights: list[_Flight] = []
         self._overlap = ""
+        self._pid = os.getpid()
 
     def take_off(self, owner: tuple[str, str]) -> None:
         """Note a request of a user and space, in the task that carries it."""
@@ -70,6 +72,8 @@ class Flights:
         return self._overlap
 
     def _settle(self) -> None:
+        if self._pid != os.getpid():  # what flies in the parent does not land here
+            self._flights, self._pid = [], os.getpid()
         self._flights = [f for f in self._flights if not f.over()]
         if not self._flights:
             self._overlap = ""

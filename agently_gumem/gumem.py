@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from agently_gumem.agent import ATTACHED, BOUND, AgentMemory, Existing, UserOf
+from agently_gumem.closing import Closing
 from agently_gumem.config import Limits, RecallConfig
 from agently_gumem.embedder import Embedder
 from agently_gumem.engine import Engine, checked_name, switched_off
@@ -27,7 +28,7 @@ from agently_gumem.records import Memo, as_record
 from agently_gumem.remember.select import Selector
 from agently_gumem.scope import Services
 from agently_gumem.session import MemorySession
-from agently_gumem.store import Store, open_client
+from agently_gumem.store import Store, open_client, reopened
 from agently_gumem.sweeping import sweep
 from agently_gumem.text import estimate_tokens, words
 from agently_gumem.triggers import Idle, SessionEnd, TriggerState, WindowExceeds
@@ -102,7 +103,7 @@ class GUMem:
 
         def open_services() -> Services:
             store = Store(
-                open_client(path, client),
+                reopened(client) if self._engine.forked and client else open_client(path, client),
                 namespace=checked_name(namespace, "namespace"),
                 shards=shards,
                 embedder=embedder.name,
@@ -134,6 +135,14 @@ class GUMem:
 
         self._engine = Engine(open_services, bounds)
         self._hooks = Hooks(self._engine.worker, self._engine.events.tell)
+        self._closing = Closing(self._engine, self._flush, self._hooks.aclose)
+        self._engine.renewals += [
+            embedder.renew,
+            prompts.renew,
+            self._hooks.renew,
+            self._closing.renew,
+            self._engine.events.renew,
+        ]
         self._engine.recall = as_record(RecallConfig, recall, "recall")
         if not switched_off():
             _ = self._engine.services
@@ -276,7 +285,7 @@ class GUMem:
     def status(self) -> dict[str, Any]:
         """Say how the memory stands: counts and kinds, never a user's text; also when closed."""
         engine = self._engine
-        told: dict[str, Any] = {"off": switched_off(), "closed": engine.closed}
+        told: dict[str, Any] = {"off": switched_off(), "closed": engine.gone}
         if told["off"] or told["closed"]:
             return told
         scopes = engine.loaded()
@@ -338,30 +347,18 @@ class GUMem:
         await engine.told()
         return True
 
-    async def _finish(self, timeout: float) -> None:
-        """End the sessions that are open, and give their digests some time."""
-        for memory in self._engine.sessions():
-            await memory.note_end()
-        await self._flush(timeout)
-        await self._hooks.aclose()
-
     def close(self, timeout: float = 10.0) -> None:
         """End all sessions, wait for their digests at most `timeout` seconds, close the store.
 
-        What could not be digested stays pending and is taken up later. Safe to call twice.
+        What could not be digested stays pending and is taken up later. It ends at most eight
+        seconds after `timeout`, whatever hangs: a model, an embedder, a hook, the store. Called in
+        a hook or a trigger it waits for no digest. Safe to call twice; who comes second waits.
         """
-        if self._engine.closed:
-            return
-        if self._engine.worker.inherited:
-            self._engine.closed = True  # a forked child: the store is the parent's to close
-            return
-        if not switched_off():
-            self._engine.worker.run(self._finish, timeout)
-        self._engine.shut()
+        self._closing.close(timeout)
 
     async def async_close(self, timeout: float = 10.0) -> None:
         """Close without blocking the caller's loop."""
-        await asyncio.get_running_loop().run_in_executor(None, self.close, timeout)
+        await self._closing.aclose(timeout)
 
     sweep, async_sweep = blocking(_sweep), awaitable(_sweep)
     flush, async_flush = blocking(_flush), awaitable(_flush)

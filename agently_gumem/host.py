@@ -3,7 +3,6 @@
 Before each request a handler puts the question's own context into the prompt.
 """
 
-import asyncio
 import contextlib
 import functools
 import json
@@ -201,6 +200,8 @@ class Host:
             _log.warning("a turn without an active session is not remembered: activate_session()")
         if not self._active or session is None:
             return
+        if self._engine.gone:
+            self._engine.say_gone()
         memory = self.memory_of(session)
         if memory is not None and memory.active:
             await memory.guarded("recall", self._inject(memory, session, prompt), None)
@@ -220,15 +221,15 @@ class Host:
             recorded=asked if isinstance(asked, str) else "",
             held=_held(session),
         )
-        work = self._engine.worker.arun(memory.prepare, request)
-        context = await asyncio.wait_for(work, RECALL_WITHIN)
+        owner, within = (memory.user_id, memory.space), self._engine.worker.within
+        context = await within(RECALL_WITHIN, owner, memory.prepare, request)
         if list(map(id, shown)) != list(map(id, session.context_window)):
             # What was forgotten came with a history that was restored, or stood there twice, and
             # is out of it now.
             del prompt["chat_history"]
             prompt.set("chat_history", session.context_window)
         text = context.formatted_context
-        if not ours and not await self._engine.worker.arun(memory.has_imported, session.memo):
+        if not ours and not await within(RECALL_WITHIN, owner, memory.has_imported, session.memo):
             text = "\n\n".join(part for part in (_foreign(session.memo), text) if part)
         _set_section(prompt, text)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import jinja2
+from jinja2.environment import create_cache
 from jinja2.meta import find_undeclared_variables
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -337,6 +338,10 @@ class Prompts:
         object.__setattr__(self, "_environment", environment)
         if self.folder is not None:
             self._check(Path(self.folder))
+
+    def renew(self) -> None:
+        """Let go of a cache that a forked child inherits, whose lock no thread of it may hold."""
+        self._environment.cache = create_cache(400)
 
     def _check(self, folder: Path) -> None:
         """Refuse a developer's template now, not in the middle of a conversation."""

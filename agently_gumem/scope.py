@@ -20,7 +20,7 @@ from agently_gumem.blas import one_thread
 from agently_gumem.config import Limits
 from agently_gumem.embedder import Embedder
 from agently_gumem.embedding import Refusals, embed_each, is_vector
-from agently_gumem.errors import StoreError
+from agently_gumem.errors import EmbedderError, StoreError
 from agently_gumem.events import Tell
 from agently_gumem.hooks import Hooks
 from agently_gumem.ids import Ids
@@ -38,6 +38,9 @@ from agently_gumem.worker import Worker
 
 R = TypeVar("R")
 WAITING = ("pending", "chunked")
+# Seconds that the application's embedder may take, and one more for each text: a question is asked
+# with what its words find before its recall is given up.
+EMBED_WITHIN = 10.0
 Pair: TypeAlias = "tuple[Kept, NDArray[np.float32] | None]"
 """A record and its vector, where it has one."""
 
@@ -350,8 +353,19 @@ class Scope:
         return await self.services.worker.thread(held)
 
     async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed in the pool."""
-        return await self.services.worker.thread(self.services.embedder.embed, list(texts))
+        """Embed in the pool; a function of the application apart, where it may hang.
+
+        Raises:
+            EmbedderError: It fails, or does not answer in time.
+        """
+        worker, embedder = self.services.worker, self.services.embedder
+        if embedder.bundled:
+            return await worker.thread(embedder.embed, list(texts))
+        try:
+            within = EMBED_WITHIN + len(texts)
+            return await worker.apart(within, self.key, embedder.embed, list(texts))
+        except TimeoutError as error:
+            raise EmbedderError(f"embedder {embedder.name}: {error}", answered=False) from error
 
     async def embed_missing(self) -> None:
         """Embed what an embedder refused, or was down for, when it was stored."""

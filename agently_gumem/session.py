@@ -115,9 +115,23 @@ class MemorySession(SessionTurns):
         asked = self.user.config(config or None)
         return await self.context_for(query, self._window(), asked)
 
+    def status(self) -> dict[str, Any]:
+        """Say how this session's memory stands: counts, reasons, never a user's text.
+
+        After `close` it says that, without the counts, which are the store's to tell.
+        """
+        return self._standing() if self._engine.gone else self.worker.run(self._status)
+
+    async def async_status(self) -> dict[str, Any]:
+        """Await `status`."""
+        return self._standing() if self._engine.gone else await self.worker.arun(self._status)
+
+    def _standing(self) -> dict[str, Any]:
+        closed = self._engine.gone
+        return {**self.ref(), "active": self.active, "closed": closed, "limits": self._limits()}
+
     async def _status(self) -> dict[str, Any]:
-        """Say how this session's memory stands: counts, reasons, never a user's text."""
-        told: dict[str, Any] = {**self.ref(), "active": self.active, "limits": self._limits()}
+        told = self._standing()
         if self.host is not None and (why := self.host.overlapping()):
             told["overlapping"] = why
         if not self.active:
@@ -164,4 +178,3 @@ class MemorySession(SessionTurns):
     digest, async_digest = blocking(_digest), awaitable(_digest)
     flush, async_flush = blocking(_flush), awaitable(_flush)
     recall, async_recall = blocking(_recall), awaitable(_recall)
-    status, async_status = blocking(_status), awaitable(_status)

@@ -8,7 +8,7 @@ import uuid
 import weakref
 from collections import defaultdict
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -129,6 +129,19 @@ def open_client(path: str | os.PathLike[str] | None, client: Any) -> Opened:
         return Opened(opened, "embedded", owned=True, key=_key_of(opened), folder=folder.absolute())
 
 
+def reopened(client: Any) -> Opened:
+    """Connect to a server anew, as a client does: in a forked child, whose parent has the other.
+
+    Raises:
+        StoreError: A client of its kind can't be made anew, or the server does not answer.
+    """
+    with _chroma("connect to its server anew after a fork"):
+        fresh = type(client)(
+            tenant=client.tenant, database=client.database, settings=client.get_settings()
+        )
+    return replace(open_client(None, fresh), owned=True)
+
+
 def _key_of(client: Any) -> str:
     """Name a client's database: Chroma shares one a folder among the clients of a process."""
     return str(getattr(client, "_identifier", None) or f"client {id(client)}")
@@ -143,6 +156,10 @@ def _folder_of(client: Any) -> Path | None:
 
 _open_stores: defaultdict[str, "weakref.WeakSet[Store]"] = defaultdict(weakref.WeakSet)
 _gates: defaultdict[str, Gate] = defaultdict(Gate)
+if hasattr(os, "register_at_fork"):  # not on Windows
+    # A gate that a thread of the parent holds would stay shut in the child for ever.
+    os.register_at_fork(after_in_child=_gates.clear)
+    os.register_at_fork(after_in_child=_open_stores.clear)
 
 
 class Store:

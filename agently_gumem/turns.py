@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar
 from agently_gumem.behind import Digests, IdleClock
 from agently_gumem.config import RecallConfig
 from agently_gumem.engine import Engine, checked_name, switched_off
+from agently_gumem.errors import Closed
 from agently_gumem.held import (
     MARK,
     Held,
@@ -31,13 +32,16 @@ from agently_gumem.text import make_safe
 from agently_gumem.triggers import Idle, TriggerState, parts
 from agently_gumem.user import UserMemory
 from agently_gumem.versions import mend_doubles
-from agently_gumem.worker import Worker, awaitable, blocking
+from agently_gumem.worker import CALLBACK_WITHIN, Worker, awaitable, blocking
 
 _log = logging.getLogger("agently_gumem")
 R = TypeVar("R")
 
 Handled = tuple[None, list[Any] | None, Any]
 NOTHING: Handled = (None, None, None)
+# Seconds that a turn waits for its journal at most, beside its digest: a store that hangs, such as
+# a server that is gone, must not hold the user's answer. What was not journaled is in the next one.
+TURN_WITHIN = 30.0
 
 
 class HostSide(Protocol):
@@ -147,7 +151,8 @@ class SessionTurns:
     @property
     def active(self) -> bool:
         """Whether it reads and writes at all."""
-        return self.options.remember and not self._detached and not switched_off()
+        wanted = self.options.remember and not self._detached
+        return wanted and not switched_off() and not self._engine.gone
 
     # -- Agently's handlers ----------------------------------------------------------------------
 
@@ -160,7 +165,15 @@ class SessionTurns:
         mend_doubles(full_context, context_window)
         return await self.guarded(
             "analysis",
-            self.worker.arun(self._analyse, full_context, context_window, memo, session_settings),
+            self.worker.within(
+                TURN_WITHIN,
+                self._owner,
+                self._analyse,
+                full_context,
+                context_window,
+                memo,
+                session_settings,
+            ),
             None,
         )
 
@@ -173,7 +186,15 @@ class SessionTurns:
         mend_doubles(full_context, context_window)
         return await self.guarded(
             "execution",
-            self.worker.arun(self._execute, full_context, context_window, memo, session_settings),
+            self.worker.within(
+                TURN_WITHIN + self.options.wait,
+                self._owner,
+                self._execute,
+                full_context,
+                context_window,
+                memo,
+                session_settings,
+            ),
             NOTHING,
         )
 
@@ -182,7 +203,10 @@ class SessionTurns:
         try:
             return await work
         except Exception as error:  # noqa: BLE001  # the border to the user's turn
-            await self.failed(what, error)
+            if isinstance(error, Closed) and self._engine.gone:
+                self._engine.say_gone()
+            else:
+                await self.failed(what, error)
             return otherwise
 
     async def failed(self, what: str, error: Exception) -> None:
@@ -321,6 +345,10 @@ class SessionTurns:
 
     # -- decisions -------------------------------------------------------------------------------
 
+    @property
+    def _owner(self) -> tuple[str, str]:
+        return self.user_id, self.space
+
     def _use(self) -> Any:
         return self._engine.use(self.user_id, self.space)
 
@@ -400,12 +428,12 @@ class SessionTurns:
 
     async def _measured(self, window: Sequence[Any]) -> Measured:
         count = self._engine.services.count_tokens
-        return await self.worker.callback(measure, list(window), count)
+        return await self.worker.apart(CALLBACK_WITHIN, self._owner, measure, list(window), count)
 
     async def _asked(self, state: TriggerState) -> bool:
         """Ask the trigger in the pool: a function of the application never runs on our loop."""
         try:
-            return await self.worker.callback(self.options.when, state)
+            return await self.worker.apart(CALLBACK_WITHIN, self._owner, self.options.when, state)
         except Exception as error:  # noqa: BLE001  # the application's own function
             await self.failed("trigger", error)
             return False

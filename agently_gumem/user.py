@@ -182,12 +182,22 @@ class UserMemory(Listing, Forgetting, Correcting, Explaining, Governing, Reporti
         """The memo in the developer's schema, as plain data; empty where there is none."""
         return self.get_memo()
 
-    async def _status(self) -> dict[str, Any]:
+    def status(self) -> dict[str, Any]:
         """Say how this user's memory stands, over all sessions: counts, never a user's text.
 
-        Where GUMEM_OFF is set, only whose it is.
+        Where GUMEM_OFF is set, and after `close`, only whose it is, and whether it is closed.
         """
-        told: dict[str, Any] = {"user_id": self.user_id, "space": self.space}
+        return self._standing() if self._engine.gone else self.worker.run(self._status)
+
+    async def async_status(self) -> dict[str, Any]:
+        """Await `status`."""
+        return self._standing() if self._engine.gone else await self.worker.arun(self._status)
+
+    def _standing(self) -> dict[str, Any]:
+        return {"user_id": self.user_id, "space": self.space, "closed": self._engine.gone}
+
+    async def _status(self) -> dict[str, Any]:
+        told = self._standing()
         if switched_off():
             return told
         async with self._use() as scope:
@@ -253,7 +263,6 @@ class UserMemory(Listing, Forgetting, Correcting, Explaining, Governing, Reporti
     add_actions, async_add_actions = blocking(_add_actions), awaitable(_add_actions)
     query, async_query = blocking(_query), awaitable(_query)
     get_memo, async_get_memo = blocking(_get_memo), awaitable(_get_memo)
-    status, async_status = blocking(_status), awaitable(_status)
     digest, async_digest = blocking(_digest), awaitable(_digest)
     rebuild_memo, async_rebuild_memo = blocking(_rebuild_memo), awaitable(_rebuild_memo)
     pause, async_pause = blocking(_pause), awaitable(_pause)

@@ -16,7 +16,9 @@ STRATEGY = "compress_with_memo"
 # What the installed version of Agently has: 4.0.8 knows no handlers of an agent and one name for
 # what a strategy does.
 LEVELS = ["agent", "session"] if has_agent_handlers(Agently.create_agent()) else ["session"]
-METHODS = [m for m in ("register_execution_handlers", "register_resize_handler") if m in dir(Session)]
+METHODS = [
+    m for m in ("register_execution_handlers", "register_resize_handler") if m in dir(Session)
+]
 
 # What was said in session one, the question of session two, and what its answer must hold. No
 # answer stands in its question, nor in another one.

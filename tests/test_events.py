@@ -144,12 +144,10 @@ def test_a_hook_that_blocks_holds_up_no_turn_and_what_it_misses_is_counted():
 
 def test_the_end_of_the_process_ends_the_events():
     """What was told before the end is heard, and nothing after it."""
-    heard = threading.Event()
     with hooked("gumem.journaled") as events:
         told_by = Events()
         told_by.tell("journaled", {"messages": 1})
         told_by.close()
         told_by.tell("journaled", {"messages": 2})
-        told_by._thread.join(20)
-        heard.set()
+        told_by._told.result(20)
         assert [e.payload for e in events] == [{"messages": 1}]

@@ -159,6 +159,7 @@ async def test_a_user_tells_how_it_stands(monkeypatch):
         assert {k: v for k, v in status.items() if k not in ("dropped", "errors")} == {
             "user_id": "alice",
             "space": "work",
+            "closed": False,
             "paused": False,
             "messages": 2,
             "pending": 2,
@@ -174,7 +175,7 @@ async def test_a_user_tells_how_it_stands(monkeypatch):
         assert told == await user.async_explain(said[0].id)
         assert told["messages"] == said
         monkeypatch.setenv("GUMEM_OFF", "1")
-        assert await user.async_status() == {"user_id": "alice", "space": "work"}
+        assert await user.async_status() == {"user_id": "alice", "space": "work", "closed": False}
 
 
 def test_each_sabotage_patch_fits_the_code():

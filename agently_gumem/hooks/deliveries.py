@@ -48,6 +48,10 @@ class Deliveries:
         self._lock = threading.Lock()
         self._users: dict[tuple[str, str], dict[tuple[str, str, str], _Line]] = {}
 
+    def renew(self) -> None:
+        """Let go of a lock that a forked child inherits."""
+        self._lock = threading.Lock()
+
     def note(
         self, whose: tuple[str, str], hook: str, url: str, resource: str, at: datetime
     ) -> None:

@@ -159,6 +159,13 @@ class Hooks:
         held = self._at.get(point)
         return Round(self, point, held, note, clean) if held else None
 
+    def renew(self) -> None:
+        """Begin anew in a forked child: connections, calls and locks are the parent's."""
+        self._lock = threading.Lock()
+        self._running = Running()
+        self._client = None
+        self.sent.renew()
+
     async def aclose(self) -> None:
         """Close the connections of webhooks; on the worker's loop."""
         client, self._client = self._client, None
