@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         ModelError,
         NotFound,
         StoreError,
+        StoreLocked,
     )
     from agently_gumem.gumem import GUMem
     from agently_gumem.hooks import DROP, HookEvent, Hooks, verify_signature
@@ -88,6 +89,7 @@ __all__ = [
     "StableFact",
     "StageBoundary",
     "StoreError",
+    "StoreLocked",
     "Summary",
     "Topic",
     "Treatment",
@@ -108,7 +110,7 @@ _HOMES = {
     "config": "Limits RecallConfig",
     "errors": (
         "Closed ConfigError EmbedderError EmbedderMismatch GUMemError HookError ModelError "
-        "NotFound StoreError"
+        "NotFound StoreError StoreLocked"
     ),
     "gumem": "GUMem",
     "hooks": "DROP HookEvent Hooks verify_signature",

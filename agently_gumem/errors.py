@@ -4,6 +4,7 @@ GUMemError
  ├── ConfigError        a parameter, record or template is wrong; the caller mends it
  ├── StoreError         Chroma refused or lost its data
  ├── EmbedderMismatch   the store was made by another embedder, dimension or schema
+ ├── StoreLocked        another process has the store's folder open
  ├── EmbedderError      the embedding function failed on a text, or gave no usable vector
  ├── ModelError         the memory's own model request failed or gave no valid answer
  ├── HookError          a hook failed, timed out or gave what it may not give
@@ -26,6 +27,14 @@ class StoreError(GUMemError):
 
 class EmbedderMismatch(StoreError):  # noqa: N818  # the name is the contract
     """The store was made with another embedder, dimension or schema version."""
+
+
+class StoreLocked(StoreError):  # noqa: N818  # a kind of StoreError, as EmbedderMismatch is
+    """Another process has the folder of the store open; `pid` is its number, where it is known."""
+
+    def __init__(self, message: str, *, pid: int | None = None) -> None:
+        super().__init__(message)
+        self.pid = pid
 
 
 class EmbedderError(GUMemError):

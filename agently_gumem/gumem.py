@@ -297,7 +297,7 @@ class GUMem:
         store = engine.services.store
         return {
             **told,
-            "store": {"kind": store.kind, "shards": store.shards},
+            "store": store.told(),
             "users_in_memory": len({s.user_id for s in scopes}),
             "index_bytes": sum(s.index.nbytes for s in scopes),
             "digests_running": len(engine.digests),

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from agently_gumem.erase import Erased, Eraser, Gate
 from agently_gumem.errors import ConfigError, EmbedderMismatch, GUMemError, StoreError
 from agently_gumem.ids import Ids
+from agently_gumem.ownership import Ownership, own
 
 SCHEMA_VERSION = 1
 MAX_SHARDS = 999
@@ -94,6 +95,8 @@ class Opened:
     """Names the database within this process."""
     folder: Path | None = None
     """Where its files are; None in memory and on a server."""
+    ownership: Ownership | None = None
+    """This process's hold on the folder."""
 
 
 def open_client(path: str | os.PathLike[str] | None, client: Any) -> Opened:
@@ -101,6 +104,7 @@ def open_client(path: str | os.PathLike[str] | None, client: Any) -> Opened:
 
     Raises:
         ConfigError: Both were given, or `path` is a file.
+        StoreLocked: Another process has the folder open.
         StoreError: Chroma can't open the path.
     """
     if path is not None and client is not None:
@@ -110,7 +114,9 @@ def open_client(path: str | os.PathLike[str] | None, client: Any) -> Opened:
             raise ConfigError(f"client={client!r} is no chromadb client, such as HttpClient(...)")
         api = str(getattr(client.get_settings(), "chroma_api_impl", ""))
         kind = "server" if "fastapi" in api else "embedded"
-        return Opened(client, kind, owned=False, key=_key_of(client), folder=_folder_of(client))
+        folder = _folder_of(client)
+        ownership = own(folder) if folder is not None else None
+        return Opened(client, kind, False, _key_of(client), folder, ownership)
     import chromadb  # 0.5 s and more: never at import of the package
 
     # Default settings: Chroma refuses a second client of a process that has others, and the
@@ -124,9 +130,15 @@ def open_client(path: str | os.PathLike[str] | None, client: Any) -> Opened:
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"path={str(path)!r} is a file; a store is a folder")
-    with _chroma(f"open {str(path)!r}"):
-        opened = chromadb.PersistentClient(str(folder))
-        return Opened(opened, "embedded", owned=True, key=_key_of(opened), folder=folder.absolute())
+    # Before Chroma opens it: two processes in one folder, and some of its calls hang or lose rows.
+    ownership = own(folder)
+    try:
+        with _chroma(f"open {str(path)!r}"):
+            opened = chromadb.PersistentClient(str(folder))
+    except StoreError:
+        ownership.release()
+        raise
+    return Opened(opened, "embedded", True, _key_of(opened), folder.absolute(), ownership)
 
 
 def reopened(client: Any) -> Opened:
@@ -185,12 +197,15 @@ class Store:
         embedder: str,
         dimension: int,
     ) -> None:
-        if not isinstance(shards, int) or not 1 <= shards <= MAX_SHARDS:
-            raise ConfigError(f"shards={shards!r} takes a whole number from 1 to {MAX_SHARDS}")
         client, kind = opened.client, opened.kind
         self._client = client
         self._owned = opened.owned
         self._key = opened.key
+        self._ownership = opened.ownership
+        if opened.ownership is not None:  # also of one that is dropped without being closed
+            weakref.finalize(self, opened.ownership.release)
+        if not isinstance(shards, int) or not 1 <= shards <= MAX_SHARDS:
+            raise ConfigError(f"shards={shards!r} takes a whole number from 1 to {MAX_SHARDS}")
         self._gate = _gates[opened.key]
         self.kind = kind
         # All in-memory clients of a process share one database: each store has names of its own.
@@ -214,6 +229,11 @@ class Store:
         with _chroma("say its largest batch"):
             self._batch = int(client.get_max_batch_size())
         _open_stores[self._key].add(self)
+
+    def told(self) -> dict[str, Any]:
+        """Say what kind of store it is, and which process holds its folder, where it has one."""
+        held = self._ownership.told() if self._ownership is not None else None
+        return {"kind": self.kind, "shards": self.shards, "lock": held}
 
     @property
     def shared(self) -> bool:
@@ -271,8 +291,12 @@ class Store:
         _open_stores[self._key].discard(self)
         if self._owned:
             self._client.close()
-        if not _open_stores[self._key]:  # who else has the folder open does it
-            self._eraser.after_close()
+        try:
+            if not _open_stores[self._key]:  # who else has the folder open does it
+                self._eraser.after_close()
+        finally:
+            if self._ownership is not None:
+                self._ownership.release()
 
     def collection(self, shard: int) -> Any:
         """Return the collection of a shard, made at first use."""

@@ -6,7 +6,9 @@ import sqlite3
 import sys
 from pathlib import Path
 
-from agently_gumem.erase.database import clean
+from agently_gumem.erase.database import FILE, clean
+from agently_gumem.errors import StoreError
+from agently_gumem.ownership import owned
 
 _ABOUT = """Make the bytes of deleted memories go from the folder of a Chroma store.
 Stop the server first (chroma run), or close the application that has the folder open.
@@ -23,10 +25,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("path", type=Path, help="the folder that holds chroma.sqlite3")
     parser.add_argument("--namespace", default="gumem", help="as in GUMem(namespace=...)")
     parser.add_argument("--timeout", type=float, default=600.0, help="seconds to wait for a lock")
+    parser.add_argument("--owner", default="", help=argparse.SUPPRESS)  # a store's own process
     given = parser.parse_args(arguments)
     try:
-        erased = clean(given.path, given.namespace, given.timeout)
-    except (sqlite3.Error, OSError, ValueError) as error:
+        (given.path / FILE).stat()  # a folder without a store is left as it is
+        with owned(given.path, given.owner):
+            erased = clean(given.path, given.namespace, given.timeout)
+    except (sqlite3.Error, OSError, ValueError, StoreError) as error:
         sys.stderr.write(f"{type(error).__name__}: {error}\n")
         return 1
     sys.stdout.write(json.dumps(erased.document(), indent=1) + "\n")

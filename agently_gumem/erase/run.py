@@ -9,6 +9,7 @@ from typing import Any
 
 from agently_gumem.erase.report import Erased, command_for
 from agently_gumem.errors import StoreError
+from agently_gumem.ownership import token_of
 
 _ROOT = Path(__file__).resolve().parents[2]
 _STAYS = "Nothing is lost, and the bytes of what was deleted are still in the files"
@@ -29,7 +30,7 @@ def run(folder: Path, namespace: str, timeout: float) -> Erased:
         raise StoreError(
             f"no Python interpreter to erase with. {_STAYS}: {_by_hand(folder, namespace)}"
         )
-    options = ["--namespace", namespace, "--timeout", str(timeout)]
+    options = ["--namespace", namespace, "--timeout", str(timeout), "--owner", token_of(folder)]
     try:
         done = subprocess.run(  # noqa: S603  # our own module, and a path as one argument
             [sys.executable, "-m", "agently_gumem.erase", str(folder), *options],
