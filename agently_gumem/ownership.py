@@ -101,7 +101,7 @@ def own(folder: Path) -> Ownership:
 
 
 def token_of(folder: Path) -> str:
-    """Return what a process that works for the owner shows; empty where this process owns it not."""
+    """Return what a process that works for this one shows; empty where the folder is not owned."""
     with _folders.guard:
         taken = _folders.taken.get(folder.resolve())
     return taken.token if taken is not None else ""
@@ -129,7 +129,7 @@ def _lock(folder: Path) -> _Taken:
     import filelock  # its import costs 20 ms, and a store in memory or on a server needs none
 
     # Whichever thread opens the store, another one may close it.
-    lock = filelock.FileLock(folder / LOCK, timeout=0, thread_local=False)
+    lock: Any = filelock.FileLock(folder / LOCK, timeout=0, thread_local=False)
     try:
         lock.acquire()
     except filelock.Timeout:

@@ -71,9 +71,8 @@ def test_the_second_process_is_told_who_has_the_folder_and_what_to_do(tmp_path: 
 def test_a_client_of_the_callers_is_held_to_the_same(tmp_path: Path):
     """Whoever opened the folder, the memory in it belongs to one process."""
     client = chromadb.PersistentClient(str(tmp_path))
-    with Holder(tmp_path):
-        with pytest.raises(StoreLocked, match="chroma run"):
-            GUMem(client=client)
+    with Holder(tmp_path), pytest.raises(StoreLocked, match="chroma run"):
+        GUMem(client=client)
     with GUMem(client=client):
         assert "in use by process" in _refused(tmp_path)
     client.close()
@@ -141,15 +140,18 @@ def test_a_forked_child_neither_holds_nor_releases_its_parents_lock(tmp_path: Pa
 
 
 _FORKS_AND_DIES = """
-import os, signal, sys, time
+import os, signal, sys
 from pathlib import Path
 from agently_gumem.ownership import own
 held = own(Path(sys.argv[1]))
+reading, writing = os.pipe()
 child = os.fork()
 if child == 0:
+    print(os.getpid(), flush=True)
+    os.write(writing, b"!")
     sys.stdin.readline()
     os._exit(0)
-print(child, flush=True)
+os.read(reading, 1)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
