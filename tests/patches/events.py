@@ -20,8 +20,8 @@ PATCHES: list[Patch] = [
     Patch(
         "10 events: a bound",
         "events.py",
-        "if self._waiting.qsize() < MOST_WAITING:",
-        "if True:",
+        "if self._waiting.qsize() >= MOST_WAITING or not self._put(event):",
+        "if not self._put(event):",
         "tests/test_events.py::test_a_hook_that_blocks_holds_up_no_turn_and_what_it_misses_is_counted",
     ),
 ]
