@@ -1,0 +1,373 @@
+"""Every way to ask an agent: what the model gets, what is kept, and what the caller gets back.
+
+`PATHS` is a table; docs/call_paths.md is the same table in words. Each path is run on an agent
+with memory and on the same agent without one, against the same script.
+"""
+
+import asyncio
+import concurrent.futures
+import gc
+import json
+import re
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path as File
+from typing import Any
+
+import pytest
+from e2e import agent_of, fact_answer, pairs, register
+
+from agently_gumem import EveryNTurns, GUMem, Manual, WindowExceeds
+from agently_gumem.testing import Reply, ScriptedModel
+
+pytestmark = pytest.mark.host
+AGENTLY = tuple(int(part) for part in version("agently").split("."))
+PAGE = File(__file__).parent.parent / "docs" / "call_paths.md"
+
+KNOWN = "My dog is called Biscuit."
+ASKED = "What is my dog called?"
+NEXT = "And how old is my dog?"
+ANSWER = "It is called Biscuit."
+ONCE = (("user", ASKED), ("assistant", ANSWER))
+DOG = {"name": "Biscuit", "kind": "dog"}
+DOG_KEPT = (("user", ASKED), ("assistant", "name: Biscuit\nkind: dog"))
+OUTPUT = {"name": (str, "its name"), "kind": (str, "what it is")}
+Said = tuple[tuple[str, str], ...]
+
+
+# --- the ways to ask: (agent, model) -> what the caller gets
+
+
+def start(agent, model):
+    """Block for the answer."""
+    return agent.input(ASKED).start()
+
+
+def async_start(agent, model):
+    """Await the answer."""
+    return asyncio.run(_awaited(lambda: agent.input(ASKED).async_start()))
+
+
+async def _awaited(ask):
+    return await ask()
+
+
+def start_inside_a_loop(agent, model):
+    """Block for the answer on a running loop."""
+
+    async def inside():
+        return start(agent, model)
+
+    return asyncio.run(inside())
+
+
+def get_generator(agent, model):
+    """Iterate over the deltas."""
+    return list(agent.input(ASKED).get_generator(type="delta"))
+
+
+def get_async_generator(agent, model):
+    """Iterate over the deltas on a loop."""
+
+    async def read():
+        return [d async for d in agent.input(ASKED).get_async_generator(type="delta")]
+
+    return asyncio.run(read())
+
+
+def _whole(items):
+    """Read the fields of a structured stream; newer versions put news of the run between them."""
+    return [(i.path, i.value) for i in items if i.path in OUTPUT and i.is_complete]
+
+
+def instant(agent, model):
+    """Iterate over the fields of a structured answer as they come."""
+    return _whole(agent.input(ASKED).output(OUTPUT).get_generator(type="instant"))
+
+
+def async_instant(agent, model):
+    """Do the same on a loop."""
+
+    async def read():
+        stream = agent.input(ASKED).output(OUTPUT).get_async_generator(type="instant")
+        return _whole([item async for item in stream])
+
+    return asyncio.run(read())
+
+
+def get_response(agent, model):
+    """Read one response three times."""
+    response = agent.input(ASKED).get_response()
+    return response.get_text(), response.get_data(), response.get_text()
+
+
+def create_execution(agent, model):
+    """Run a turn as an execution of its own."""
+    return agent.input(ASKED).create_execution().start()
+
+
+def agent_request(agent, model):
+    """Ask the agent's own request."""
+    return agent.request.input(ASKED).get_data()
+
+
+def create_request(agent, model):
+    """Ask a request that inherits the agent's prompt and handlers."""
+    return agent.create_request().input(ASKED).get_data()
+
+
+def create_temp_request(agent, model):
+    """Ask a request that inherits neither."""
+    return agent.create_temp_request().input(ASKED).get_data()
+
+
+def structured(agent, model):
+    """Ask for an object."""
+    return agent.input(ASKED).output(OUTPUT).start()
+
+
+def ensure_keys(agent, model):
+    """Ask for an object that must have some keys."""
+    return agent.input(ASKED).output(OUTPUT).start(ensure_keys=list(OUTPUT), max_retries=3)
+
+
+def with_an_action(agent, model):
+    """Ask an agent that has a tool, which the model calls."""
+
+    def weather(city: str) -> str:
+        """Say the weather of a city."""
+        return f"sunny in {city}"
+
+    agent.tool_func(weather)
+    agent.use_tools(["weather"])
+    return agent.input(ASKED).start()
+
+
+def closed_early(agent, model):
+    """Leave a stream after its first delta."""
+    stream = agent.input(ASKED).get_generator(type="delta")
+    first = next(stream)
+    stream.close()
+    return first
+
+
+def closed_early_async(agent, model):
+    """Leave a stream on a loop."""
+
+    async def read():
+        stream = agent.input(ASKED).get_async_generator(type="delta")
+        first = await stream.__anext__()
+        await stream.aclose()
+        return first
+
+    return asyncio.run(read())
+
+
+def stalled(agent, model):
+    """Wait for the rest of a stream that stalls after its first delta."""
+    got = []
+    for delta in agent.input(ASKED).get_generator(type="delta"):
+        got.append(delta)
+        model.release("chat")
+    return got
+
+
+def cancelled(agent, model):
+    """Cancel the task that waits for the model."""
+
+    async def ask():
+        seen = len(model.chat_requests)
+        model.hold("chat")
+        task = asyncio.ensure_future(agent.input(ASKED).async_start())
+        await asyncio.to_thread(model.wait_for, seen + 1, "chat")
+        task.cancel()
+        model.release("chat")
+        return await task
+
+    return asyncio.run(ask())
+
+
+def an_empty_answer(agent, model):
+    """Get an answer without a word."""
+    return agent.input(ASKED).start()
+
+
+# --- the table
+
+
+@dataclass(frozen=True)
+class Path:
+    """A way to ask, and what has to come of it."""
+
+    name: str
+    ask: Callable[[Any, ScriptedModel], Any]
+    replies: Sequence[Any] = (ANSWER,)
+    kept: Said = ONCE
+    by_version: Sequence[tuple[tuple[int, ...], tuple[int, ...], Said]] = ()
+    """(from, before) -> what is kept there instead."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    needs: str = ""
+    """A method that the agent must have."""
+    asks_model: int | None = None
+    """Which requests carry the memory's section: the last so many; None: each."""
+    held: bool = False
+
+    def kept_here(self) -> Said:
+        """Say what is kept on the version that is installed."""
+        here = (kept for lo, hi, kept in self.by_version if lo <= AGENTLY < hi)
+        return next(here, self.kept)
+
+
+def _plan(request):
+    """Answer a request that decides about a tool: call it once, then answer."""
+    call = {
+        "purpose": "weather",
+        "action_id": "weather",
+        "action_input": {"city": "Ghent"},
+        "tool_name": "weather",
+        "tool_kwargs": {"city": "Ghent"},
+        "todo_suggestion": "answer",
+    }
+    if "next_action" not in request.text and "use_tool" not in request.text:
+        return ANSWER
+    if "sunny in Ghent" in request.text:
+        return {"next_action": "response", "execution_commands": [], "response": ANSWER}
+    commands = {"execution_commands": [call], "tool_commands": [call], "tool_command": call}
+    return {"next_action": "execute", "response": None, "use_tool": True, **commands}
+
+
+NO_JSON, WRONG = "I can't say.", {"colour": "brown"}
+NOTHING: Said = ()
+QUESTION: Said = (("user", ASKED),)
+ONE_TRY = {"request_retry": {"max_attempts": 1}}
+BROKEN = [Reply("no", status=status) for status in (400, 429, 500)]
+
+PATHS = [
+    Path("start", start),
+    Path("start inside a loop", start_inside_a_loop),
+    Path("async_start", async_start),
+    Path("get_generator", get_generator),
+    Path("get_async_generator", get_async_generator),
+    Path("instant stream", instant, (DOG,), DOG_KEPT),
+    Path("instant stream, async", async_instant, (DOG,), DOG_KEPT),
+    Path("get_response, read three times", get_response),
+    Path("create_execution", create_execution, needs="create_execution"),
+    Path("agent.request", agent_request),
+    Path("create_request", create_request),
+    Path("create_temp_request", create_temp_request, kept=NOTHING, asks_model=0),
+    Path("structured output", structured, (DOG,), DOG_KEPT),
+    Path("ensure_keys: no JSON, then good", ensure_keys, (NO_JSON, DOG), DOG_KEPT),
+    Path("ensure_keys: wrong keys, then good", ensure_keys, (WRONG, DOG), DOG_KEPT),
+    Path("ensure_keys: wrong, no JSON, good", ensure_keys, (WRONG, NO_JSON, DOG), DOG_KEPT),
+    Path("ensure_keys: half, half, good", ensure_keys, ({"name": "B"}, {"kind": "cat"}, DOG), DOG_KEPT),
+    Path("ensure_keys: never good", ensure_keys, (WRONG,) * 4, (("user", ASKED), ("assistant", "colour: brown"))),
+    Path("an action", with_an_action, _plan, asks_model=1),
+    Path("a generator closed early", closed_early, kept=NOTHING),
+    Path("an async generator closed early", closed_early_async, kept=NOTHING),
+    Path("a stream that stalls", stalled, (Reply(ANSWER, wait_after=1),), held=True),
+    Path("a task that is cancelled", cancelled, kept=NOTHING),
+    *(
+        Path(f"status {r.status}", start, (r,) * 2, NOTHING) for r in BROKEN
+    ),
+    *(
+        Path(f"status {r.status}, async", async_start, (r,) * 2, NOTHING) for r in BROKEN
+    ),
+    Path("a status in a stream", get_generator, (BROKEN[2],) * 2, NOTHING),
+    Path("a dropped connection", start, (Reply(drop=True),) * 2, NOTHING, settings=ONE_TRY),
+    Path("a dropped connection, async", async_start, (Reply(drop=True),) * 2, NOTHING, settings=ONE_TRY),
+    Path("an answer cut in the middle", start, (Reply(chunks=["It is ", "called"], cut=True),) * 2, NOTHING, settings=ONE_TRY),
+    Path("an empty answer", an_empty_answer, ("",), QUESTION),
+]
+
+
+# --- the body
+
+
+def script(path):
+    """Make the answers of a path, then those of the turn after it."""
+    if callable(path.replies):
+        return path.replies
+    left = iter(path.replies)
+
+    def answer(request):
+        return "It is three." if request.question == NEXT else next(left)
+
+    return answer
+
+
+def outcome(path, agent, model):
+    """Say what the caller gets: a value, or the kind of an exception."""
+    if path.held:
+        model.hold("chat")
+    try:
+        return "value", path.ask(agent, model)
+    except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # its kind is what is compared
+        return "raised", type(error).__qualname__
+    finally:
+        model.release("chat")
+
+
+def read(requests):
+    """Read what Agently itself puts into requests: history, question, and nothing of ours."""
+    return [([(m["role"], m["content"]) for m in r.messages[:-1]], r.question) for r in requests]
+
+
+def of_agent(model, path):
+    """Create an agent with the settings of a path."""
+    agent = agent_of(model)
+    agent.set_settings("OpenAICompatible", {**model.settings, **path.settings})
+    return agent
+
+
+def without_memory(path):
+    """Run a path and the turn after it on an agent without memory."""
+    with ScriptedModel(script(path)) as model:
+        agent = of_agent(model, path)
+        agent.set_settings("session.input_keys", ["input"])
+        agent.activate_session(session_id="s")
+        got = outcome(path, agent, model)
+        again = agent.input(NEXT).start()
+        return got, again, read(model.chat_requests)
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.name)
+def test_a_call_path(path):
+    """The caller gets what he gets without memory; each turn is kept once, and nothing else."""
+    plain = without_memory(path)
+    with ScriptedModel(script(path), memory=fact_answer) as model, GUMem() as gumem:
+        agent = of_agent(model, path)
+        if path.needs and not hasattr(agent, path.needs):
+            pytest.skip(f"this version has no {path.needs}")
+        user = gumem.user("alice")
+        user.add_messages({"content": KNOWN}, "x")
+        memory = gumem.attach(
+            agent, user_id=lambda s: "bob" if s == "t" else "alice", when=Manual()
+        )
+        agent.activate_session(session_id="s")
+        got = outcome(path, agent, model)
+        asked = model.chat_requests
+        again = agent.input(NEXT).start()
+        assert (got, again, read(model.chat_requests)) == plain
+        shown = [KNOWN in (r.memo_section or "") for r in asked]
+        carried = len(asked) if path.asks_model is None else path.asks_model
+        assert shown[len(shown) - carried :] == [True] * carried
+        assert KNOWN in model.chat_requests[-1].memo_section
+        kept = [*path.kept_here(), ("user", NEXT), ("assistant", "It is three.")]
+        assert pairs(user.messages("s")) == kept
+        memory.digest()
+        digested = [m["text"] for m in model.memory_requests[0].data["NEW MESSAGES"]]
+        assert digested == [KNOWN, *(text for _, text in kept)]
+        assert memory.status()["errors"] == {}
+        assert_settled(gumem, agent, memory)
+        memory.detach()
+    gc.collect()
+
+
+def assert_settled(gumem, agent, memory):
+    """Nothing of a turn is left under way: another user of the same agent is served at once."""
+    agent.activate_session(session_id="t")
+    agent.input(NEXT).start()
+    assert memory.status()["overlapping"] == ""
+    assert pairs(gumem.user("bob").messages("t")) == [("user", NEXT), ("assistant", "It is three.")]
