@@ -7,6 +7,7 @@ in the session that is active when it comes.
 import asyncio
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,50 +21,83 @@ WHY = (
     "turns of two users overlap on one agent, which mixes their histories: nothing of them is kept "
     "or recalled; use one agent a user"
 )
+Owner = tuple[str, str]
 
 
 @dataclass
 class _Flight:
-    """A request under way: for whom, and when the task that carried it was done."""
+    """A request under way: for whom, what it asks, and when the task that carried it was done."""
 
-    owner: tuple[str, str]
+    owner: Owner
+    asked: str
     began: float
+    clock: Callable[[], float]
     done: float | None = None
 
     def carried(self, task: "asyncio.Task[Any]") -> None:
         failed = task.cancelled() or task.exception() is not None
         # What failed is not recorded any more.
-        self.done = -FORGOTTEN_AFTER if failed else time.monotonic()
+        self.done = -FORGOTTEN_AFTER if failed else self.clock()
 
     def over(self) -> bool:
-        now = time.monotonic()
+        now = self.clock()
         lost = self.done is not None and now - self.done > RECORDED_WITHIN
         return lost or now - self.began > FORGOTTEN_AFTER
+
+    def told_from(self, asked: str) -> bool:
+        """Tell whether its record would be known as its own beside that of another question.
+
+        Only once the model has answered or failed: then nothing but the record can come of it.
+        """
+        return self.done is not None and self.asked not in asked and asked not in self.asked
 
 
 class Flights:
     """The requests of one agent; once two users overlap, until the last of them has landed."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._flights: list[_Flight] = []
         self._overlap = ""
         self._pid = os.getpid()
 
-    def take_off(self, owner: tuple[str, str]) -> None:
-        """Note a request of a user and space, in the task that carries it."""
+    def take_off(self, owner: Owner, asked: str = "", *, active: Owner | None = None) -> None:
+        """Note a request of a user and space, in the task that carries it.
+
+        Args:
+            owner: Whose it is.
+            asked: What will be recorded of its question; empty where that is not known.
+            active: Whose session is active by now, where that is another's.
+        """
         self._settle()
-        flight = _Flight(owner, time.monotonic())
+        flight = _Flight(owner, asked, self._clock(), self._clock)
         if (task := asyncio.current_task()) is not None:
             task.add_done_callback(flight.carried)
+        others = [f for f in self._flights if f.owner != owner]
         self._flights.append(flight)
-        if len({f.owner for f in self._flights}) > 1:
+        if active not in (None, owner) or any(not f.told_from(asked) for f in others):
             self._overlap = WHY
 
-    def land(self, owner: tuple[str, str]) -> None:
+    def strayed(self, owner: Owner, recorded: str) -> bool:
+        """Tell whether what is recorded for an owner was asked by another.
+
+        Args:
+            owner: Whose session it came into.
+            recorded: The question that was recorded.
+        """
+        self._settle()
+        others = any(f.owner != owner for f in self._flights)
+        return others and not any(f.owner == owner and f.asked in recorded for f in self._flights)
+
+    def land(self, owner: Owner, recorded: str = "") -> None:
         """Note that a turn was answered and recorded, as one of this user and space."""
-        if self._flights:
-            own = (f for f in self._flights if f.owner == owner)
-            self._flights.remove(next(own, self._flights[0]))
+        own = [f for f in self._flights if f.owner == owner]
+        matching = [f for f in own if f.asked in recorded]
+        landed = next(iter([*matching, *own, *self._flights]), None)
+        if landed is not None:
+            self._flights.remove(landed)
+            # Retries and rounds of one question land once, together.
+            self._flights = [f for f in self._flights if f.done is None or not _same(f, landed)]
         self._settle()
 
     def overlapping(self) -> str:
@@ -77,3 +111,7 @@ class Flights:
         self._flights = [f for f in self._flights if not f.over()]
         if not self._flights:
             self._overlap = ""
+
+
+def _same(one: _Flight, other: _Flight) -> bool:
+    return (one.owner, one.asked) == (other.owner, other.asked)

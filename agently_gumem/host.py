@@ -4,18 +4,21 @@ Before each request a handler puts the question's own context into the prompt.
 """
 
 import contextlib
+import contextvars
 import functools
 import json
 import logging
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from agently_gumem.engine import Engine
 from agently_gumem.errors import Closed
-from agently_gumem.flights import Flights
+from agently_gumem.flights import FORGOTTEN_AFTER, Flights
 from agently_gumem.held import MARK, Held, fingerprint, is_ours
 from agently_gumem.recall.memo import render_memo
 from agently_gumem.session import MemorySession
+from agently_gumem.text import make_safe
 from agently_gumem.turns import Request, SessionTurns
 from agently_gumem.versions import (
     analysis_of,
@@ -58,6 +61,10 @@ class Host:
         self._on_release = on_release
         self._on_activate = on_activate
         self._flights = Flights()
+        # The session that this very task or thread has activated, and when: another one may have
+        # activated its own before the request of this one is on its way.
+        self._activated: contextvars.ContextVar[tuple[Any, float] | None]
+        self._activated = contextvars.ContextVar("gumem_activated", default=None)
         self._set_input_keys = False
         self._wrappers: dict[str, Any] = {}
         self._active = False
@@ -96,6 +103,7 @@ class Host:
             bound = {id(s): (s, analysis_of(s)) for s in self.agent.sessions.values()}
             result = original(*args, **kwargs)
             after = self.agent.activated_session
+            self._activated.set((after, time.monotonic()) if after is not None else None)
             self._bind_again(bound)
             if self._active and self._on_activate is not None and after is not None:
                 self._on_activate(after)
@@ -181,9 +189,13 @@ class Host:
         """Say why nothing may be read or kept now: turns of two users overlap on the agent."""
         return self._flights.overlapping()
 
-    def turn_ended(self, memory: SessionTurns) -> None:
+    def strayed(self, memory: SessionTurns, recorded: str) -> bool:
+        """Tell whether what is recorded in its session was asked by another user."""
+        return self._flights.strayed(_owner(memory), recorded)
+
+    def turn_ended(self, memory: SessionTurns, recorded: str) -> None:
         """Note that a turn was answered and recorded."""
-        self._flights.land((memory.user_id, memory.space))
+        self._flights.land(_owner(memory), recorded)
 
     def release(self, memory: SessionTurns) -> None:
         """Let go of one session's memory."""
@@ -207,7 +219,9 @@ class Host:
             await memory.guarded("recall", self._inject(memory, session, prompt), None)
 
     async def _inject(self, memory: MemorySession, session: Any, prompt: Any) -> None:
-        self._flights.take_off((memory.user_id, memory.space))
+        asked = prompt.get("input")
+        recorded = make_safe(asked).strip() if isinstance(asked, str) else ""
+        self._flights.take_off(self._asking(memory), recorded, active=_owner(memory))
         ours = session.memo is None or is_ours(session.memo, session.session_settings)
         if self.overlapping():
             if ours:
@@ -215,12 +229,7 @@ class Host:
             return
         shown = session.context_window
         mend_doubles(*lists_of(session))
-        asked = prompt.get("input")
-        request = Request(
-            question=_question(prompt),
-            recorded=asked if isinstance(asked, str) else "",
-            held=_held(session),
-        )
+        request = Request(_question(prompt), recorded, _held(session), _fields(prompt))
         owner, within = (memory.user_id, memory.space), self._engine.worker.within
         context = await within(RECALL_WITHIN, owner, memory.prepare, request)
         if list(map(id, shown)) != list(map(id, session.context_window)):
@@ -232,6 +241,17 @@ class Host:
         if not ours and not await within(RECALL_WITHIN, owner, memory.has_imported, session.memo):
             text = "\n\n".join(part for part in (_foreign(session.memo), text) if part)
         _set_section(prompt, text)
+
+
+    def _asking(self, active: SessionTurns) -> tuple[str, str]:
+        """Say who asks: whose session the caller has activated, not long ago, or the active one."""
+        session, when = self._activated.get() or (None, 0.0)
+        recent = session is not None and time.monotonic() - when < FORGOTTEN_AFTER
+        return _owner((self.memory_of(session) if recent else None) or active)
+
+
+def _owner(memory: SessionTurns) -> tuple[str, str]:
+    return memory.user_id, memory.space
 
 
 def _held(session: Any) -> Held:
@@ -253,6 +273,13 @@ def _question(prompt: Any) -> str:
     if value is None or isinstance(value, str):
         return value or ""
     return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _fields(prompt: Any) -> frozenset[str]:
+    """Return the names of the fields that an answer has to have."""
+    output = prompt.get("output")
+    names = output if isinstance(output, dict) else getattr(output, "model_fields", {})
+    return frozenset(map(str, cast("dict[Any, Any]", names)))
 
 
 def _foreign(memo: Any) -> str:

@@ -28,7 +28,6 @@ from agently_gumem.records import MemoryContext, Message, now
 from agently_gumem.remember import journal as journaling
 from agently_gumem.remember.align import Mirror, Said, said
 from agently_gumem.scope import Scope
-from agently_gumem.text import make_safe
 from agently_gumem.triggers import Idle, TriggerState, parts
 from agently_gumem.user import UserMemory
 from agently_gumem.versions import mend_doubles
@@ -56,8 +55,12 @@ class HostSide(Protocol):
         """Say why nothing of the present turns may be read or kept; empty where it may."""
         ...
 
-    def turn_ended(self, memory: "SessionTurns") -> None:
-        """Note that a turn was answered."""
+    def strayed(self, memory: "SessionTurns", recorded: str) -> bool:
+        """Tell whether what is recorded in its session was asked by another user."""
+        ...
+
+    def turn_ended(self, memory: "SessionTurns", recorded: str) -> None:
+        """Note that a turn was answered; `recorded` is its question as the history holds it."""
         ...
 
     def window_of(self, memory: "SessionTurns") -> Sequence[Any]:
@@ -90,6 +93,8 @@ class Request:
     recorded: str
     """What will be recorded of it, where that is known."""
     held: Held
+    fields: frozenset[str] = frozenset()
+    """Those that a structured answer was asked to have."""
 
 
 @dataclass(frozen=True)
@@ -281,7 +286,8 @@ class SessionTurns:
             await self._sieve.look_through(scope, asked.held, mirror)
             place = len(asked.held.full)
             mirror.live[place] = now()
-            mirror.asked[place] = make_safe(asked.recorded).strip()
+            mirror.asked[place] = asked.recorded
+            mirror.asks(asked.recorded, asked.fields)
             self._digests.look_back(scope)
             if scope.tombs and self.host is not None:
                 # A session that was saved before brings its memo of then along.
@@ -362,17 +368,17 @@ class SessionTurns:
         """Return what has come into a history that may be another user's; None: nothing such."""
         if self.host is None:
             return None
-        if not self.host.overlapping():
-            if answered:
-                self.host.turn_ended(self)
+        history = [said(m) for m in list(full)]
+        asked = next((m.text for m in reversed(history) if m.role == "user"), "")
+        mixed = bool(self.host.overlapping())
+        strayed = not mixed and self.host.strayed(self, asked)
+        if answered:
+            self.host.turn_ended(self, asked)
+        if not mixed and not strayed:
             return None
         known = len(mirror.seen or ())
-        mirror.seen = [said(m) for m in list(full)]
-        mirror.ids = [None] * len(mirror.seen)
-        mirror.live.clear()
-        if answered:
-            self.host.turn_ended(self)
-        return _Mixed(mirror.seen, known)
+        mirror.passed(history, waits=strayed)
+        return _Mixed(history, known)
 
     async def _pass_over(self, mixed: "_Mixed") -> None:
         """Keep out what overlapping turns said, also when the session is saved and loaded."""

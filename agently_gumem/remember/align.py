@@ -19,6 +19,12 @@ from agently_gumem.text import make_safe
 
 LABEL = "[input]:\n"
 NO_ANSWER = "None"
+# The name of a field in a structured answer as Agently records it, in YAML.
+_FIELD = re.compile(
+    r"""^(?:'([^'\n]+)'|"([^"\n]+)"|([^\s\-\[\]{}'"#][^:\n]*)):(?=\s|$)""", re.MULTILINE
+)
+# Questions whose fields are remembered: retries of one follow on each other.
+_WANTED = 50
 _PLACEHOLDER = re.compile("|".join(map(re.escape, PLACEHOLDERS)))
 
 
@@ -44,6 +50,33 @@ class Mirror:
     """Place of a user's message -> when it came, for messages that were seen to arrive."""
     asked: dict[int, str] = field(default_factory=lambda: cast("dict[int, str]", {}))
     """Place -> the question that was on its way there; a request that fails leaves one behind."""
+
+    wanted: dict[str, frozenset[str]] = field(
+        default_factory=lambda: cast("dict[str, frozenset[str]]", {})
+    )
+    """Question -> the fields that its answer was asked to have, where it was asked for some."""
+
+    def asks(self, question: str, fields: frozenset[str]) -> None:
+        """Note which fields the answer to a question was asked to have."""
+        self.wanted.pop(question, None)
+        if fields:
+            self.wanted[question] = fields
+        for oldest in list(self.wanted)[:-_WANTED]:
+            del self.wanted[oldest]
+
+    def passed(self, history: "list[Said]", *, waits: bool) -> None:
+        """Note that a history was handled without keeping what is new in it.
+
+        Args:
+            history: All of it.
+            waits: A question of this session is still on its way, and comes behind it.
+        """
+        by = len(history) - len(self.seen or ())
+        known = len(history) - by
+        later = {i + by: t for i, t in self.live.items() if i >= known} if waits else {}
+        asked = {i + by: q for i, q in self.asked.items() if i + by in later}
+        self.live, self.asked = later, asked
+        self.seen, self.ids = history, [None] * len(history)
 
     def arrived(self, place: int, message: Said) -> bool:
         """Tell whether the message of a place was seen to arrive there as a live turn."""
@@ -95,22 +128,45 @@ def _part(part: Any) -> str:
     return str(part)
 
 
-def left_out(history: Sequence[Said]) -> set[int]:
+def left_out(
+    history: Sequence[Said],
+    wanted: Mapping[str, Collection[str]] | None = None,
+    stored: Callable[[int], bool | None] = lambda _: None,
+) -> set[int]:
     """Find the turns that only record a failed attempt.
 
     A structured answer that needs retries is recorded once an attempt, as the user's text and the
-    assistant's "None", and on some versions the good answer twice. "None" is dropped only beside a
-    turn with the same user text, since it can be an answer.
+    assistant's "None" or whatever could be read, in an order that differs by version, and on some
+    versions the good answer twice. Such a turn is dropped only beside one with the same user text,
+    since it can be an answer.
+
+    Args:
+        history: All messages.
+        wanted: Question -> the fields that its answer was asked to have.
+        stored: The place of a restored answer -> whether it is stored; None where it is new.
     """
     gone: set[int] = set()
     for turns in _same_questions(history):
-        answers = [history[i + 1].text for i in turns]
-        if NO_ANSWER not in answers:
+        fields = (wanted or {}).get(history[turns[0]].text, ())
+        known = any(stored(i + 1) for i in turns)
+        failed = {i for i in turns if _fails(history[i + 1].text, fields)}
+        if known:
+            failed |= {i for i in turns if stored(i + 1) is False and _FIELD.match(history[i + 1].text)}
+        if not failed:
             continue
-        good = [i for i in turns if history[i + 1].text != NO_ANSWER]
-        once = {history[i + 1].text: i for i in reversed(good)}.values() if good else turns[:1]
+        good = [i for i in turns if i not in failed]
+        read = [i for i in turns if history[i + 1].text != NO_ANSWER] or turns
+        once = {history[i + 1].text: i for i in reversed(good)}.values() if good else read[:1]
         gone |= {place for i in turns if i not in once for place in (i, i + 1)}
     return gone
+
+
+def _fails(answer: str, fields: Collection[str]) -> bool:
+    """Tell whether an answer is what Agently records of an attempt without the wanted fields."""
+    if answer == NO_ANSWER:
+        return True
+    held = {next(filter(None, match.groups())) for match in _FIELD.finditer(answer)}
+    return bool(held) and not held.issuperset(fields)
 
 
 def _same_questions(history: Sequence[Said]) -> list[list[int]]:

@@ -1,7 +1,7 @@
 """Journal: what Agently holds becomes Messages, each once, before anything can leave the window."""
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -48,9 +48,9 @@ async def journal(
         await scope.ready()
         history = [said(m) for m in list(full_context)]
         head = history[:-1] if _is_asked(history, mirror) else history
-        gone = left_out(head)
         blank = {i for i, m in enumerate(head) if _is_no_turn(m)}
         stored, form = await all_stored(scope, session_id, mirror, head), form_of(scope)
+        gone = left_out(head, mirror.wanted, _restored(mirror, head, stored, form))
         thread = scope.services.worker.thread
         aligned = await thread(align, mirror, head, stored, gone | blank, form)
         await _retract(scope, aligned, gone)
@@ -298,6 +298,22 @@ async def all_stored(
     held = [r for r in records if isinstance(r, Message) and r.session_id == session_id]
     held = [m for m in held if not scope.refuses(m.id)]
     return stored_forms(scope, session_id, held)
+
+
+def _restored(
+    mirror: Mirror, head: Sequence[Said], stored: Sequence[tuple[str, Said]], form: StoredForm
+) -> Callable[[int], bool | None]:
+    """Say of a place in a restored history whether it is stored; None where it is not restored."""
+    seen = mirror.seen
+    if seen is not None and list(head[: len(seen)]) == seen:
+        return lambda _: None
+    held = {form.stored(s) for _, s in stored}
+
+    def known(place: int) -> bool | None:
+        live = mirror.arrived(place - 1, head[place - 1])
+        return None if live else form.form(head[place]) in held
+
+    return known
 
 
 def _known_to_skip(form: StoredForm, mirror: Mirror, head: Sequence[Said], start: int) -> set[int]:

@@ -38,7 +38,7 @@ def _found(
     scope: Scope, mirror: Mirror, history: Sequence[Said], stored: Sequence[tuple[str, Said]]
 ) -> Scrubbed:
     form = form_of(scope)
-    ids = align(mirror, history, stored, left_out(history), form).ids
+    ids = align(mirror, history, stored, left_out(history, mirror.wanted), form).ids
     gone: set[int] = set()
     texts: dict[int, str] = {}
     for place, message in enumerate(history):
