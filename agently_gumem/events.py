@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
+from agently_gumem import versions
 from agently_gumem.threads import Lane, left_behind
 
 # Events that wait for a hook that blocks; what comes on top is left out and counted.
@@ -128,23 +129,8 @@ class Events:
 
 
 async def _emit(event: _Event) -> None:
-    """Emit it as the event center of this version takes it."""
     from agently import Agently  # the host is loaded when it is used
 
-    center: Any = Agently.event_center
-    name, level = f"gumem.{event.kind}", "WARNING" if event.warning else "DEBUG"
-    if hasattr(center, "create_emitter"):
-        emitter = center.create_emitter("GUMem")
-        said = " ".join([event.kind, *(str(event.payload.get(k, "")) for k in _SAID)]).strip()
-        await emitter.async_emit(name, level=level, message=said, payload=event.payload)
-        return
-    # Before 4.0.9 the kinds of events are fixed; "data" is the one for applications.
-    await center.async_emit(
-        "data",
-        {
-            "module_name": "GUMem",
-            "content": event.payload,
-            "level": level,
-            "meta": {"event_type": name},
-        },
-    )
+    said = " ".join([event.kind, *(str(event.payload.get(k, "")) for k in _SAID)]).strip()
+    told = versions.Told(f"gumem.{event.kind}", said, event.payload, event.warning)
+    await versions.emit(Agently.event_center, told)

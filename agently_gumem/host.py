@@ -242,7 +242,6 @@ class Host:
             text = "\n\n".join(part for part in (_foreign(session.memo), text) if part)
         _set_section(prompt, text)
 
-
     def _asking(self, active: SessionTurns) -> tuple[str, str]:
         """Say who asks: whose session the caller has activated, not long ago, or the active one."""
         session, when = self._activated.get() or (None, 0.0)

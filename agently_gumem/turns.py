@@ -241,11 +241,12 @@ class SessionTurns:
             started = fired and self._digests.start(scope)
             if fired:
                 self._told_triggered(state, started)
-            self._analysed = True
             cut = not scope.paused and self._cut(shown)[1] > 0
             due = started or cut or self._memo_is_new(scope, memo, settings)
             if scope.tombs and self._generation != scope.generation:
                 due = due or is_ours(memo, settings)
+        # Where we ask for nothing, who runs our strategy next does so on his own account.
+        self._analysed = due
         return self.options.strategy if due else None
 
     async def _execute(self, full: Any, window: Any, memo: Any, settings: Any) -> Handled:

@@ -5,6 +5,7 @@ public on every version is called where it is used.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 # Where Agently keeps an agent's own analysis handler; there is no public way to read it.
@@ -116,3 +117,32 @@ def result_of(response: Any) -> Any:
 def is_unparsed(error: ValueError) -> bool:
     """Tell an answer that is no JSON: 4.0.x raises what its parser says, later ones give None."""
     return str(error).startswith(_UNPARSED)
+
+
+# -- events --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Told:
+    """An event as it is told."""
+
+    kind: str
+    message: str
+    payload: dict[str, Any]
+    warning: bool
+
+
+async def emit(center: Any, told: Told) -> None:
+    """Emit an event of ours to Agently's event center.
+
+    Agently's own `error` level raises what it emits, so a failure is a warning. Before 4.0.9 the
+    center knows no event but its own: a `data` event carries the kind as `type` and the payload as
+    `data`.
+    """
+    level = "WARNING" if told.warning else "DEBUG"
+    if hasattr(center, "create_emitter"):
+        emitter = center.create_emitter("GUMem")
+        await emitter.async_emit(told.kind, level=level, message=told.message, payload=told.payload)
+        return
+    content = {"type": told.kind, "data": told.payload}
+    await center.async_emit("data", {"module_name": "GUMem", "level": level, "content": content})

@@ -1,7 +1,6 @@
 """What the end-to-end tests share: agents on a scripted model, the ways in, ten planted facts."""
 
 import contextlib
-import functools
 import json
 import warnings
 from types import SimpleNamespace
@@ -98,7 +97,7 @@ def handled_before(agent, session_id, analysis, execution=None, *, level=LEVELS[
 
 @contextlib.contextmanager
 def hooked(*kinds):
-    """Collect events of Agently's centre while the block runs, on any version."""
+    """Collect events of Agently's centre while the block runs; none named: of all kinds."""
     events = []
     name = f"e2e-{id(events)}"
     center = Agently.event_center
@@ -106,21 +105,21 @@ def hooked(*kinds):
     async def keep(event):
         events.append(event)
 
-    async def keep_data(message):
-        if message.meta.get("event_type") in kinds:
-            told = {"event_type": message.meta["event_type"], "payload": message.content}
-            events.append(SimpleNamespace(**told, level=message.level))
+    async def keep_data(event):
+        if event.module_name == "GUMem" and (not kinds or event.content["type"] in kinds):
+            kind, payload = event.content["type"], event.content["data"]
+            events.append(SimpleNamespace(event_type=kind, payload=payload, level=event.level))
 
     if hasattr(center, "create_emitter"):
         center.register_hook(keep, event_types=list(kinds), hook_name=name)
-        undo = functools.partial(center.unregister_hook, name)
-    else:
+        leave = (name,)
+    else:  # before 4.0.9
         center.register_hook("data", keep_data, hook_name=name)
-        undo = functools.partial(center.unregister_hook, "data", name)
+        leave = ("data", name)
     try:
         yield events
     finally:
-        undo()
+        center.unregister_hook(*leave)
 
 
 def fact_answer(request):

@@ -5,11 +5,7 @@ with memory and on the same agent without one, against the same script.
 """
 
 import asyncio
-import concurrent.futures
 import gc
-import json
-import re
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -19,7 +15,7 @@ from typing import Any
 import pytest
 from e2e import agent_of, fact_answer, pairs, register
 
-from agently_gumem import EveryNTurns, GUMem, Manual, WindowExceeds
+from agently_gumem import GUMem, Manual
 from agently_gumem.testing import Reply, ScriptedModel
 
 pytestmark = pytest.mark.host
@@ -262,23 +258,41 @@ PATHS = [
     Path("ensure_keys: no JSON, then good", ensure_keys, (NO_JSON, DOG), DOG_KEPT),
     Path("ensure_keys: wrong keys, then good", ensure_keys, (WRONG, DOG), DOG_KEPT),
     Path("ensure_keys: wrong, no JSON, good", ensure_keys, (WRONG, NO_JSON, DOG), DOG_KEPT),
-    Path("ensure_keys: half, half, good", ensure_keys, ({"name": "B"}, {"kind": "cat"}, DOG), DOG_KEPT),
-    Path("ensure_keys: never good", ensure_keys, (WRONG,) * 4, (("user", ASKED), ("assistant", "colour: brown"))),
+    Path(
+        "ensure_keys: half, half, good",
+        ensure_keys,
+        ({"name": "B"}, {"kind": "cat"}, DOG),
+        DOG_KEPT,
+    ),
+    Path(
+        "ensure_keys: never good",
+        ensure_keys,
+        (WRONG,) * 4,
+        (("user", ASKED), ("assistant", "colour: brown")),
+    ),
     Path("an action", with_an_action, _plan, asks_model=1),
     Path("a generator closed early", closed_early, kept=NOTHING),
     Path("an async generator closed early", closed_early_async, kept=NOTHING),
     Path("a stream that stalls", stalled, (Reply(ANSWER, wait_after=1),), held=True),
     Path("a task that is cancelled", cancelled, kept=NOTHING),
-    *(
-        Path(f"status {r.status}", start, (r,) * 2, NOTHING) for r in BROKEN
-    ),
-    *(
-        Path(f"status {r.status}, async", async_start, (r,) * 2, NOTHING) for r in BROKEN
-    ),
+    *(Path(f"status {r.status}", start, (r,) * 2, NOTHING) for r in BROKEN),
+    *(Path(f"status {r.status}, async", async_start, (r,) * 2, NOTHING) for r in BROKEN),
     Path("a status in a stream", get_generator, (BROKEN[2],) * 2, NOTHING),
     Path("a dropped connection", start, (Reply(drop=True),) * 2, NOTHING, settings=ONE_TRY),
-    Path("a dropped connection, async", async_start, (Reply(drop=True),) * 2, NOTHING, settings=ONE_TRY),
-    Path("an answer cut in the middle", start, (Reply(chunks=["It is ", "called"], cut=True),) * 2, NOTHING, settings=ONE_TRY),
+    Path(
+        "a dropped connection, async",
+        async_start,
+        (Reply(drop=True),) * 2,
+        NOTHING,
+        settings=ONE_TRY,
+    ),
+    Path(
+        "an answer cut in the middle",
+        start,
+        (Reply(chunks=["It is ", "called"], cut=True),) * 2,
+        NOTHING,
+        settings=ONE_TRY,
+    ),
     Path("an empty answer", an_empty_answer, ("",), QUESTION),
 ]
 

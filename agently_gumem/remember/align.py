@@ -151,7 +151,9 @@ def left_out(
         known = any(stored(i + 1) for i in turns)
         failed = {i for i in turns if _fails(history[i + 1].text, fields)}
         if known:
-            failed |= {i for i in turns if stored(i + 1) is False and _FIELD.match(history[i + 1].text)}
+            failed |= {
+                i for i in turns if stored(i + 1) is False and _FIELD.match(history[i + 1].text)
+            }
         if not failed:
             continue
         good = [i for i in turns if i not in failed]
