@@ -83,7 +83,7 @@ class Closing:
             if not switched_off():
                 self._finish(timeout)
         finally:
-            self._engine.shut()
+            self._engine.shut(STOP_WITHIN)
             self._over.set()
 
     def _finish(self, timeout: float) -> None:

@@ -214,7 +214,7 @@ class Engine:
         """Wait until events are delivered; not for ever, since a hook may be who waits."""
         await self.events.told(within)
 
-    def shut(self, within: float = STOP_WITHIN) -> None:
+    def shut(self, within: float) -> None:
         """Cancel what is under way, close the store and end the worker, in so many seconds."""
         self.closing = self.closed = True
         store = self._services.store if self._services is not None else None
