@@ -110,6 +110,12 @@ class Engine:
         self._bytes = 0
         _engines.add(self)
 
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "a memory does not go over to another process: send session.ref(), and open it there "
+            "with GUMem(client=...).open(ref)"
+        )
+
     @property
     def gone(self) -> bool:
         """Whether nothing can be read or written any more: closed, or a parent process's."""

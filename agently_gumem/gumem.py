@@ -363,6 +363,9 @@ class GUMem:
     sweep, async_sweep = blocking(_sweep), awaitable(_sweep)
     flush, async_flush = blocking(_flush), awaitable(_flush)
 
+    def __reduce__(self) -> Any:
+        return self._engine.__reduce__()
+
     def __enter__(self) -> "GUMem":
         return self
 

@@ -405,6 +405,12 @@ def uses(thing):
         yield name, getattr(thing, name), positional, keywords
 
 
+def ended(method, positional, keywords):
+    """Call a method, or await it."""
+    answer = method(*positional, **keywords)
+    return asyncio.run(answer) if inspect.isawaitable(answer) else answer
+
+
 def test_each_public_method_says_that_it_is_closed(model):
     """Plain or awaited, of each of the four objects: one clear error, not another one."""
     gumem = GUMem(embedding_function=letters)
@@ -417,10 +423,7 @@ def test_each_public_method_says_that_it_is_closed(model):
     for thing in things:
         for name, method, positional, keywords in uses(thing):
             with pytest.raises(Closed, match="open a new one"):
-                answer = method(*positional, **keywords)
-                if inspect.isawaitable(answer):
-                    asyncio.run(answer)
-                pytest.fail(f"{type(thing).__name__}.{name} gave {answer!r}")
+                pytest.fail(f"{type(thing).__name__}.{name}: {ended(method, positional, keywords)}")
             seen += 1
         with pytest.raises(Closed, match="open a new one"):
             _ = thing.memo if not isinstance(thing, GUMem) else thing.user("alice")
