@@ -101,6 +101,8 @@ class Engine:
         self._inherited: list[Any] = []
         self._told_gone = False
         self._open = open_services
+        self.own_actions: set[str] = set()
+        """Names under which the memory's own actions were handed out."""
         self._services: Services | None = None
         self._agents: weakref.WeakValueDictionary[tuple[str, str], Any] = (
             weakref.WeakValueDictionary()

@@ -31,6 +31,7 @@ from agently_gumem.session import MemorySession
 from agently_gumem.store import Store, open_client, reopened
 from agently_gumem.sweeping import sweep
 from agently_gumem.text import estimate_tokens, words
+from agently_gumem.tool_calls import RecordActions
 from agently_gumem.triggers import Idle, SessionEnd, TriggerState, WindowExceeds
 from agently_gumem.turns import SessionTurns
 from agently_gumem.user import UserMemory
@@ -179,6 +180,7 @@ class GUMem:
         wait: float = 2.0,
         remember: bool = True,
         session_memo: str = "text",
+        record_actions: RecordActions = True,
     ) -> MemorySession:
         """Return one session's memory, whose two handlers you register yourself.
 
@@ -194,6 +196,8 @@ class GUMem:
             wait: Seconds that a turn waits for its digest at most; 0: not at all.
             remember: False reads and writes nothing.
             session_memo: What Agently holds between requests: the memo as "text", or the "dict".
+            record_actions: Which calls of tools are journaled: True, False, names, or a function of
+                a name and its arguments that returns a bool.
 
         Raises:
             ConfigError: A parameter is wrong.
@@ -205,6 +209,7 @@ class GUMem:
             wait=wait,
             remember=remember,
             session_memo=session_memo,
+            record_actions=record_actions,
         )
         user = self.user(user_id, space=space)
         if agent is None:
@@ -230,6 +235,7 @@ class GUMem:
         wait: float = 2.0,
         remember: bool = True,
         session_memo: str = "text",
+        record_actions: RecordActions = True,
     ) -> AgentMemory:
         """Give memory to every session of an agent, present and later ones.
 
@@ -245,6 +251,8 @@ class GUMem:
             wait: Seconds that a turn waits for its digest at most; 0: not at all.
             remember: False reads and writes nothing.
             session_memo: What Agently holds between requests: the memo as "text", or the "dict".
+            record_actions: Which calls of tools are journaled: True, False, names, or a function of
+                a name and its arguments that returns a bool.
 
         Raises:
             ConfigError: A parameter is wrong, or the agent has a memory already.
@@ -259,6 +267,7 @@ class GUMem:
             wait=wait,
             remember=remember,
             session_memo=session_memo,
+            record_actions=record_actions,
         )
         memory = AgentMemory(
             self._engine, agent, user_id=user_id, space=space, options=options, existing=existing

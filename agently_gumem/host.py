@@ -75,7 +75,8 @@ class Host:
     def install(self) -> None:
         """Set the prefix handler, the input keys and the watch on the active session."""
         self._active = True
-        self.agent.extension_handlers.append("request_prefixes", self._prefix)
+        for place, handler in self._handlers().items():
+            self.agent.extension_handlers.append(place, handler)
         if self.agent.settings.get("session.input_keys") is None:
             self.agent.set_settings("session.input_keys", ["input"])
             self._set_input_keys = True
@@ -88,13 +89,17 @@ class Host:
         if not self._active:
             return
         self._active = False
-        take_out_extension(self.agent, "request_prefixes", self._prefix)
+        for place, ours in self._handlers().items():
+            take_out_extension(self.agent, place, ours)
         if self._set_input_keys:
             self.agent.settings.delete("session.input_keys")
         for name, wrapper in self._wrappers.items():
             # Another wrapper around ours stays: ours is inert by then.
             if getattr(self.agent, "__dict__", {}).get(name) is wrapper:
                 delattr(self.agent, name)
+
+    def _handlers(self) -> dict[str, Callable[..., Any]]:
+        return {"request_prefixes": self._prefix, "broadcast_prefixes": self._called}
 
     def _watched(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
@@ -217,6 +222,13 @@ class Host:
         memory = self.memory_of(session)
         if memory is not None and memory.active:
             await memory.guarded("recall", self._inject(memory, session, prompt), None)
+
+    async def _called(self, full_result: Any, _settings: Any) -> None:
+        """Take what tools returned for a question; called when its answer begins."""
+        session = self.agent.activated_session
+        memory = self.memory_of(session) if self._active and session is not None else None
+        if memory is not None and memory.active and not self.overlapping():
+            await memory.guarded("tool_calls", memory.took(full_result), None)
 
     async def _inject(self, memory: MemorySession, session: Any, prompt: Any) -> None:
         asked = prompt.get("input")

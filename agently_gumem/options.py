@@ -6,6 +6,7 @@ from typing import Literal
 
 from agently_gumem.engine import checked_name
 from agently_gumem.errors import ConfigError
+from agently_gumem.tool_calls import RecordActions, Wanted, as_wanted
 from agently_gumem.triggers import Trigger, TriggerState, Window, as_trigger, window_of
 
 
@@ -19,6 +20,7 @@ class SessionOptions:
     wait: float
     remember: bool
     session_memo: Literal["text", "dict"]
+    record_actions: Wanted = True
 
     @classmethod
     def make(
@@ -30,6 +32,7 @@ class SessionOptions:
         wait: float = 2.0,
         remember: bool = True,
         session_memo: str = "text",
+        record_actions: RecordActions = True,
     ) -> "SessionOptions":
         """Check and complete the options.
 
@@ -40,8 +43,10 @@ class SessionOptions:
         checked_name(strategy, "strategy")
         if not isinstance(wait, int | float) or isinstance(wait, bool) or wait < 0:
             raise ConfigError(f"wait={wait!r} takes seconds, 0 or more")
+        wanted = as_wanted(record_actions)
+        window = window_of(trigger, keep)
         if session_memo == "dict":
-            return cls(trigger, window_of(trigger, keep), strategy, wait, remember, "dict")
+            return cls(trigger, window, strategy, wait, remember, "dict", wanted)
         if session_memo == "text":
-            return cls(trigger, window_of(trigger, keep), strategy, wait, remember, "text")
+            return cls(trigger, window, strategy, wait, remember, "text", wanted)
         raise ConfigError(f'session_memo={session_memo!r} is neither "text" nor "dict"')

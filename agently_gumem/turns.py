@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
 from agently_gumem.behind import Digests, IdleClock
+from agently_gumem.called import Calls
 from agently_gumem.config import RecallConfig
 from agently_gumem.engine import Engine, checked_name, switched_off
 from agently_gumem.errors import Closed
@@ -27,6 +28,7 @@ from agently_gumem.query import Asked, memo_text
 from agently_gumem.records import MemoryContext, Message, now
 from agently_gumem.remember import journal as journaling
 from agently_gumem.remember.align import Mirror, Said, said
+from agently_gumem.remember.asked import asks_to_remember
 from agently_gumem.scope import Scope
 from agently_gumem.triggers import Idle, TriggerState, parts
 from agently_gumem.user import UserMemory
@@ -129,6 +131,7 @@ class SessionTurns:
         self._detached = False
         self._bound: Any = None
         self._mirror = Mirror()
+        self._calls = Calls(engine, options.record_actions)
         self._analysed = False
         self._generation = 0
         """Up to which forgetting its memo was written anew."""
@@ -230,7 +233,7 @@ class SessionTurns:
             return None
         async with self._use() as scope:
             await self._sieve.look_through(scope, Held(settings, full, window), mirror)
-            new = await journaling.journal(scope, self.session_id, mirror, full)
+            new = await self._journaled(scope, mirror, full)
             if not answered:
                 return None
             self._counted(scope, new)
@@ -238,8 +241,11 @@ class SessionTurns:
             shown = await self._measured(window)
             state = self._state(scope, shown)
             fired = await self._asked(state)
-            started = fired and self._digests.start(scope)
-            if fired:
+            at_once = any(asks_to_remember(m.content) for m in new if m.role == "user")
+            started = (fired or at_once) and self._digests.start(
+                scope, beside=at_once, last_chance=at_once
+            )
+            if fired or at_once:
                 self._told_triggered(state, started)
             cut = not scope.paused and self._cut(shown)[1] > 0
             due = started or cut or self._memo_is_new(scope, memo, settings)
@@ -258,7 +264,7 @@ class SessionTurns:
         self.executes = True
         async with self._use() as scope:
             if alone:
-                self._counted(scope, await journaling.journal(scope, self.session_id, mirror, full))
+                self._counted(scope, await self._journaled(scope, mirror, full))
                 self._digests.look_back(scope)
             if memo is not None and memo not in ("", {}) and not is_ours(memo, settings):
                 await journaling.import_memo(scope, self.session_id, as_text(memo))
@@ -289,6 +295,7 @@ class SessionTurns:
             mirror.live[place] = now()
             mirror.asked[place] = asked.recorded
             mirror.asks(asked.recorded, asked.fields)
+            self._calls.asking(asked.recorded)
             self._digests.look_back(scope)
             if scope.tombs and self.host is not None:
                 # A session that was saved before brings its memo of then along.
@@ -337,7 +344,7 @@ class SessionTurns:
         self.ended = True
         self._clock.stop()
         async with self._use() as scope:
-            await self._journal_now(scope)
+            await self._journal_now(scope, last=True)
             await self._decide(scope, ended=True)
 
     end, async_end = blocking(_end), awaitable(_end)
@@ -383,6 +390,7 @@ class SessionTurns:
 
     async def _pass_over(self, mixed: "_Mixed") -> None:
         """Keep out what overlapping turns said, also when the session is saved and loaded."""
+        self._calls.clear()
         async with self._use() as scope:
             await journaling.pass_over(scope, mixed.history, mixed.start)
 
@@ -445,14 +453,27 @@ class SessionTurns:
             await self.failed("trigger", error)
             return False
 
-    async def _journal_now(self, scope: Scope) -> None:
+    async def took(self, full_result: Any) -> None:
+        """Take what tools returned for the question that is being answered."""
+        self._calls.take(full_result)
+
+    async def _journaled(
+        self, scope: Scope, mirror: Mirror, full: Any, *, last: bool = False
+    ) -> list[Message]:
+        """Journal what is new of a history, and what happened between its messages."""
+        waiting = await self._calls.chosen(scope)
+        new = await journaling.journal(scope, self.session_id, mirror, full, waiting, last=last)
+        self._calls.answered(new)
+        return new
+
+    async def _journal_now(self, scope: Scope, *, last: bool = False) -> None:
         """Journal what the session holds at this moment, where it is known."""
         if self.host is None or self.host.overlapping():
             return
         known = self.host.history_of(self)
         if known is not None:
             settings, full = known
-            await journaling.journal(scope, self.session_id, self._mirror_of(settings), full)
+            await self._journaled(scope, self._mirror_of(settings), full, last=last)
 
     async def _kept(self, mirror: Mirror, window: Sequence[Any]) -> list[Any] | None:
         """Cut the window, only by what the store has confirmed."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from agently_gumem.config import RecallConfig
 from agently_gumem.recall.index import TURN, Stored, UserIndex
 from agently_gumem.recall.outdated import OldValue, old_values, terms_of
-from agently_gumem.records import Fact, Message, Summary, has_passed, shown_to
+from agently_gumem.records import APART, Fact, Message, Summary, has_passed, shown_to
 
 UNSURE = 0.2  # of its weight, a Fact or Summary of no confidence at all loses so much
 
@@ -167,16 +167,18 @@ class Sight:
         return before is not None and self._outdated(before)
 
     def _before(self, message: Message) -> Message | None:
-        """Find the turn before one in its session."""
+        """Find the turn before one in its session, past what tools returned between them."""
         order, places = self._order
         row = self._index.row(message.id)
         place = int(places[row]) if row is not None else 0
-        if place == 0:
-            return None
-        before = self._index.record_at(int(order[place - 1]))
-        if not isinstance(before, Message) or before.session_id != message.session_id:
-            return None
-        return before
+        while place > 0:
+            place -= 1
+            before = self._index.record_at(int(order[place]))
+            if not isinstance(before, Message) or before.session_id != message.session_id:
+                return None
+            if before.event_type not in APART:
+                return before
+        return None
 
     def _repeats_old_value(self, message: Message) -> bool:
         """Tell whether a turn says a superseded value again, though no Fact rests on that.

@@ -17,12 +17,15 @@ from agently_gumem.records.fact import (
 )
 from agently_gumem.records.lifetime import earliest, has_passed, latest, shown_to, union
 from agently_gumem.records.memo import Memo, MemoState, StableFact
-from agently_gumem.records.message import TOLD, Action, Message, Status
+from agently_gumem.records.message import APART, NOTE, TOLD, TOOL_CALL, Action, Message, Status
 from agently_gumem.records.report import ForgetReport, Outside
 from agently_gumem.records.tomb import Tomb
 
 __all__ = [
+    "APART",
+    "NOTE",
     "TOLD",
+    "TOOL_CALL",
     "Action",
     "Certainty",
     "Change",

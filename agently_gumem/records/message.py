@@ -10,7 +10,10 @@ Status = Literal["pending", "chunked", "processed", "failed"]
 
 
 # Types of what was told, in whatever way it came; any other type is of something that happened.
-TOLD = frozenset({"message", "imported_memo", "imported_memory", "correction"})
+TOLD = frozenset({"message", "imported_memo", "imported_memory", "correction", "memory_note"})
+TOOL_CALL, NOTE = "tool_call", "memory_note"
+# Types of what stands between a question and its answer, and in no history that Agently holds.
+APART = frozenset({TOOL_CALL, NOTE})
 
 
 class Message(Record):
@@ -29,8 +32,8 @@ class Message(Record):
     timestamp: Moment | None = None
     """None where the time is not known: then no relative date in it is resolved."""
     event_type: Text = "message"
-    """message, imported_memo, imported_memory, correction, stage, or the kind of a user action,
-    such as search or save."""
+    """message, imported_memo, imported_memory, correction, stage, tool_call (what a tool returned),
+    memory_note (what the model chose to keep), or the kind of a user action, such as save."""
     page: Text = ""
     anchors: dict[str, str] = Field(default_factory=dict)
     """Ids of business objects that it is about, such as an order."""

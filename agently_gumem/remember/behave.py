@@ -12,14 +12,14 @@ from datetime import datetime, timedelta
 from typing import Any, cast
 
 from agently_gumem.dates import normal
-from agently_gumem.records import TOLD, Fact, Message
+from agently_gumem.records import TOLD, TOOL_CALL, Fact, Message
 from agently_gumem.records.placeholders import holds_placeholder
 from agently_gumem.remember.select import is_noise
 from agently_gumem.text import CJK, fold, is_chinese, words
 
 # The same within so little time is one event that was reported twice, or a double click.
 BURST = timedelta(seconds=5)
-_NO_ACTIONS = TOLD | {"", "stage"}
+_NO_ACTIONS = TOLD | {"", "stage", TOOL_CALL}
 _LONGEST = 120  # characters of a thing; what is longer is a text, not a thing
 _MOST_PARTS = 12  # attributes of one event that are read
 

@@ -16,7 +16,7 @@ from agently_gumem.errors import HookError, ModelError, StoreError
 from agently_gumem.privacy import Treatment
 from agently_gumem.prompts import MemoAnswer, MemoPatch
 from agently_gumem.recall.nominate import same_topic
-from agently_gumem.records import Fact, MemoState, Message, Summary, Topic, now
+from agently_gumem.records import TOOL_CALL, Fact, MemoState, Message, Summary, Topic, now
 from agently_gumem.remember import hooking
 from agently_gumem.remember.acting import with_actions
 from agently_gumem.remember.align import Said
@@ -367,6 +367,7 @@ async def _rebuild(scope: Scope, agent: Any | None, report: DigestReport) -> Non
         and f.certainty != "inferred"
         and f.kind != "plan"
         and not f.access
+        and TOOL_CALL not in f.labels
     ]
     active.sort(key=lambda f: f.updated_at)
     seen = scope.generation

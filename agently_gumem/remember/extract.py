@@ -15,7 +15,9 @@ from agently_gumem.prompts import ExtractAnswer, FactDraft
 from agently_gumem.recall.index import text_of
 from agently_gumem.recall.nominate import nearest_topics, nominate
 from agently_gumem.records import (
+    APART,
     TOLD,
+    TOOL_CALL,
     Certainty,
     Change,
     Fact,
@@ -209,6 +211,7 @@ class _Judge:
             vector = maybe if maybe is not None else np.zeros(self.scope.index.dimension, "f4")
             sources = self._sources(given, vector)
             kind, habit = claim(given.kind, given.content, sources, self.behaviour_after)
+            kind = "action" if of_tools(sources) else kind
             draft = given.model_copy(update={"kind": kind})
             told = self.scope.services.select(draft.content)
             special = treatments(self.scope.services.privacy, draft.special, told.special)
@@ -261,6 +264,11 @@ class _Judge:
         return "" if verdict.ok else verdict.reason
 
 
+def of_tools(sources: Sequence[Message]) -> bool:
+    """Tell whether all that a Fact cites is what tools returned: then it is of kind action."""
+    return bool(sources) and all(m.event_type == TOOL_CALL for m in sources)
+
+
 def _shape(content: str) -> str:
     """Say why a text is no Fact whatever its sources hold."""
     if not content.strip():
@@ -280,7 +288,7 @@ def _following(scope: Scope, messages: Iterable[Message]) -> dict[str, str]:
     """Map each message to the one after it in its session."""
     following: dict[str, str] = {}
     for session_id in {m.session_id for m in messages}:
-        ids = [m.id for m in scope.messages_of(session_id)]
+        ids = [m.id for m in scope.messages_of(session_id) if m.event_type not in APART]
         following.update(itertools.pairwise(ids))
     return following
 
@@ -309,7 +317,7 @@ def _fact(
         kind=cast("Kind", draft.kind if draft.kind in get_args(Kind) else "fact"),
         topic="".join(short(scope, [draft.topic])),
         entities=short(scope, draft.entities),
-        labels=short(scope, draft.labels),
+        labels=union(short(scope, draft.labels), [TOOL_CALL] if of_tools(sources) else []),
         source_message_ids=cited,
         certainty=certainty,
         confidence=min(confidence, _GUESS) if certainty == "inferred" else confidence,

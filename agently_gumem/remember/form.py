@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from agently_gumem.records import Message
+from agently_gumem.records import APART, Message
 from agently_gumem.remember.align import Said, StoredForm
 from agently_gumem.scope import Scope
 
@@ -62,6 +62,8 @@ def stored_forms(
     """
     found: list[tuple[int, str, Said]] = []
     for message in messages:
+        if message.event_type in APART:
+            continue
         if message.said:
             found.append((message.sequence, message.id, stored_form(message)))
         found.append((message.sequence, message.id, _plain(message)))

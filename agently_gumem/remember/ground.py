@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from agently_gumem import dates, numerals
-from agently_gumem.records import Message
+from agently_gumem.records import NOTE, Message
 from agently_gumem.remember.same.lexicon import known_names
 from agently_gumem.remember.specifics import Evidence, missing, terms, without_dates
 from agently_gumem.remember.stance import misread
@@ -134,7 +134,7 @@ def is_persons(message: Message) -> bool:
 
 
 def _is_told(message: Message) -> bool:
-    return fold(message.event_type) in ("", "message")
+    return fold(message.event_type) in ("", "message", NOTE)
 
 
 def _answers(answer: Message, claim: Message, following: Mapping[str, str] | None) -> bool:

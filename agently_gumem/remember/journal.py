@@ -1,7 +1,8 @@
 """Journal: what Agently holds becomes Messages, each once, before anything can leave the window."""
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -14,6 +15,7 @@ from agently_gumem.remember import hooking
 from agently_gumem.remember.align import Aligned, Mirror, Said, StoredForm, align, left_out, said
 from agently_gumem.remember.cleaning import Cleaner
 from agently_gumem.remember.form import form_of, skip_id, stored_forms
+from agently_gumem.remember.happened import Happened, Placed, placed
 from agently_gumem.remember.select import is_noise
 from agently_gumem.rows import flag_row, from_row
 from agently_gumem.scope import Scope
@@ -25,7 +27,13 @@ _CLEANED = ("content", "role", "speaker", "event_type", "page", "anchors")
 
 
 async def journal(
-    scope: Scope, session_id: str, mirror: Mirror, full_context: Sequence[Any]
+    scope: Scope,
+    session_id: str,
+    mirror: Mirror,
+    full_context: Sequence[Any],
+    waiting: list[Happened] | None = None,
+    *,
+    last: bool = False,
 ) -> list[Message]:
     """Store what of a session's history is not stored yet.
 
@@ -37,6 +45,8 @@ async def journal(
         session_id: The session.
         mirror: What was handled of this Session object; moves on when the store has confirmed.
         full_context: Agently's own list.
+        waiting: What happened between questions and answers; what was handled leaves it.
+        last: No turn will follow: all of it is handled now.
 
     Returns:
         The messages that were new.
@@ -54,16 +64,18 @@ async def journal(
         thread = scope.services.worker.thread
         aligned = await thread(align, mirror, head, stored, gone | blank, form)
         await _retract(scope, aligned, gone)
+        among = placed(list(waiting or ()), head, aligned.start, last=last)
         if scope.paused:
+            among = placed((), head, aligned.start)
             await pass_over(scope, head, aligned.start)
-            new: dict[int, Message] = {}
+            new: dict[int | str, Message] = {}
         else:
             if not aligned.extends:
                 gone |= await thread(_known_to_skip, form, mirror, head, aligned.start)
             # In the pool: looking for secrets in a long text takes its time.
             before = next((i for i, _ in reversed(_stored(scope, session_id))), "")
-            made = await thread(_messages, scope, session_id, mirror, head, aligned, gone, before)
-            new = await hooked(scope, made)
+            turns = _Turns(scope, session_id, mirror, head, gone, before, among)
+            new = await hooked(scope, await thread(turns.made, aligned.start))
             # What a policy or a hook drops now is not taken up later, under another policy either.
             dropped = {i for i in range(aligned.start, len(head)) if i not in new} - gone - blank
             passed = await thread(_skips, scope, head, dropped)
@@ -73,9 +85,13 @@ async def journal(
                 scope.passed_over |= passed
         ids = [*aligned.ids, *([None] * (len(head) - aligned.start))]
         for place, message in new.items():
-            ids[place] = message.id
+            if isinstance(place, int):
+                ids[place] = message.id
         _move_on(mirror, head, ids, history)
         _tell(scope, session_id, new.values())
+        if waiting:
+            handled = {h.key for h in among.all()}
+            waiting[:] = [h for h in waiting if h.key not in handled]
         return list(new.values())
 
 
@@ -362,46 +378,79 @@ async def _retract(scope: Scope, aligned: Aligned, gone: set[int]) -> None:
             aligned.ids[place] = None
 
 
-def _messages(
-    scope: Scope,
-    session_id: str,
-    mirror: Mirror,
-    head: Sequence[Said],
-    aligned: Aligned,
-    gone: set[int],
-    before: str,
-) -> dict[int, Message]:
-    """Make the new messages, each chained to the one stored before it.
+@dataclass
+class _Turns:
+    """Makes the new messages of a history, and what happened between them, in one order."""
 
-    To that and not to the one before it in the history: after a reset or a rollback the same words
-    are said anew.
-    """
-    new: dict[int, Message] = {}
-    for place in range(aligned.start, len(head)):
-        message = head[place]
-        if place in gone or _is_no_turn(message):
-            continue
-        selection = scope.services.select(message.text)
+    scope: Scope
+    session_id: str
+    mirror: Mirror
+    head: Sequence[Said]
+    gone: set[int]
+    before: str
+    """Id of the one stored before: each is chained to that and not to the one before it in the
+    history, since after a reset or a rollback the same words are said anew."""
+    among: Placed
+
+    def made(self, start: int) -> dict[int | str, Message]:
+        """Make them (in the pool): by their places, and by their ids where they have none."""
+        new: dict[int | str, Message] = {}
+        self._take(new, self.among.first)
+        for place in range(start, len(self.head)):
+            if place not in self.gone and (message := self._turn(place)) is not None:
+                new[place] = message
+            self._take(new, self.among.after.get(place, ()))
+        return new
+
+    def _turn(self, place: int) -> Message | None:
+        message = self.head[place]
+        if _is_no_turn(message):
+            return None
+        selection = self.scope.services.select(message.text)
         if selection.drop:
-            scope.dropped["selection"] += 1
-            continue
-        content = selection.text
-        before = scope.services.ids.of(
-            "msg", scope.key, session_id, mirror.nonce, before, message.role, content
-        )
-        new[place] = Message(
-            id=before,
-            user_id=scope.user_id,
-            space=scope.space,
-            session_id=session_id,
+            self.scope.dropped["selection"] += 1
+            return None
+        told = (self.mirror.nonce, self.before, message.role, selection.text)
+        self.before = self.scope.services.ids.of("msg", self.scope.key, self.session_id, *told)
+        return Message(
+            id=self.before,
+            user_id=self.scope.user_id,
+            space=self.scope.space,
+            session_id=self.session_id,
             role=message.role,
-            content=content,
-            timestamp=_moment(mirror, head, place),
+            content=selection.text,
+            timestamp=_moment(self.mirror, self.head, place),
             stored_at=now(),
-            sequence=scope.next_sequence(),
+            sequence=self.scope.next_sequence(),
             **kept_under(selection),
         )
-    return new
+
+    def _take(self, new: dict[int | str, Message], happened: Iterable[Happened]) -> None:
+        scope = self.scope
+        for one in happened:
+            own = happened_id(scope, self.session_id, one)
+            if own in new or own in scope.index.messages or scope.refuses(own):
+                continue
+            message = one.message(scope.services.select)
+            if is_noise(message.event_type, message.content, scope.services.privacy):
+                scope.dropped["noise"] += 1
+            elif (clean := cleaned(scope, message)) is None:
+                scope.dropped["selection"] += 1
+            else:
+                whose = {
+                    "id": own,
+                    "user_id": scope.user_id,
+                    "space": scope.space,
+                    "session_id": self.session_id,
+                    "stored_at": now(),
+                    "sequence": scope.next_sequence(),
+                }
+                new[own] = message.model_copy(update={**whose, **clean})
+
+
+def happened_id(scope: Scope, session_id: str, one: Happened) -> str:
+    """Return the id under which it is stored."""
+    return scope.services.ids.of("msg", scope.key, session_id, one.event_type, *one.key)
 
 
 def _moment(mirror: Mirror, head: Sequence[Said], place: int) -> datetime | None:

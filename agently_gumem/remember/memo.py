@@ -11,7 +11,7 @@ from agently_gumem.memo_schema import MemoSchema
 from agently_gumem.prompts import MemoPatch
 from agently_gumem.recall.memo import MAX_DEPTH, bound_memo
 from agently_gumem.recall.outdated import without
-from agently_gumem.records import Fact, MemoState
+from agently_gumem.records import TOOL_CALL, Fact, MemoState
 from agently_gumem.remember.ground import SUPPORT_SHARE
 from agently_gumem.remember.specifics import Evidence, missing
 from agently_gumem.text import words
@@ -143,6 +143,8 @@ def _apply(
     sure = [f for f in resting if f is not None and f.certainty != "inferred"]
     if len(sure) < len(resting):
         return "a fact behind it was refused or is a guess"
+    if all(TOOL_CALL in f.labels for f in sure):
+        return "only tools say it"
     try:
         wanted = _sized(patch.key, patch.value, rules)
     except ValueError:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from agently_gumem.records import (
+    APART,
     Fact,
     MemoState,
     Message,
@@ -89,7 +90,8 @@ def _selected_messages(
     made: dict[str, Message] = {}
     for message in messages:
         told = _selected_message(scope, message, taken.before.get(message.session_id))
-        taken.before[message.session_id] = Said(message.role, message.content)
+        if message.event_type not in APART:
+            taken.before[message.session_id] = Said(message.role, message.content)
         if isinstance(told, Message):
             made[told.id] = told
         else:

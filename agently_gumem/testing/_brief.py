@@ -18,6 +18,8 @@ _WORDS = {
     "corrected": "correction",
     "same": "same_as",
     "special": '"special"',
+    "tools": 'event "tool_call" is what a tool returned',
+    "notes": 'event "memory_note"',
 }
 
 
@@ -44,6 +46,8 @@ class Brief:
     corrected: bool = True
     same: bool = True
     special: bool = True
+    tools: bool = True
+    notes: bool = True
 
 
 def read(instructions: str) -> Brief:

@@ -27,6 +27,8 @@ _TAIL = re.compile(
 _OPTIONS = re.compile(r"^(?:.*[,，:：]\s*)?(.+?)(?:,?\s+or\s+|还是)(.+?)[?？]$", re.IGNORECASE)
 _COURTESY = re.compile(r"(?:[,，]?\s*(?:please|谢谢|吧|的))+$|^the\s+", re.IGNORECASE)
 _SECONDS = re.compile(r"\b\d\s*s(?:ec(?:ond)?s?)?\b|(?<!\d)\d\s*秒")
+_CALL = re.compile(r"(\w[\w.-]*)\((.*?)\) returned (.*)", re.DOTALL)
+_LONGEST_CALL = 300
 Line = Mapping[str, Any]
 
 
@@ -62,6 +64,11 @@ def statements(messages: Sequence[Line], brief: Brief) -> list[Statement]:
     done = Counter(_deed(m) for m in messages if m.get("event"))
     found: list[Statement] = []
     for place, message in enumerate(messages):
+        if message.get("event") == "tool_call" and brief.tools:
+            found += _returned(message)
+            continue
+        if message.get("event") == "memory_note" and brief.notes:
+            continue
         if message.get("event"):
             if not _stray(message, done, brief):
                 found += _event(message, str(message.get("text", "")))
@@ -166,6 +173,27 @@ def _event(message: Line, text: str) -> list[Statement]:
             sources=_ref(message),
             subject=str(message.get("speaker", "")) or "user",
             certainty="stated" if event in _IMPORTED else "observed",
+            time=str(message.get("time", "")),
+            session=str(message.get("session", "")),
+            event=True,
+        )
+    ]
+
+
+def _returned(message: Line) -> list[Statement]:
+    """Tell what a tool returned; a call that failed did nothing."""
+    call = _CALL.match(str(message.get("text", "")))
+    if call is None:
+        return []
+    name, given, result = (part.strip() for part in call.groups())
+    told = f"The tool {name} with {given} returned {result}" if given else f"{name}: {result}"
+    return [
+        Statement(
+            clause=told,
+            content=told if len(told) <= _LONGEST_CALL else told[: _LONGEST_CALL - 1] + "…",
+            kind="action",
+            sources=_ref(message),
+            certainty="observed",
             time=str(message.get("time", "")),
             session=str(message.get("session", "")),
             event=True,

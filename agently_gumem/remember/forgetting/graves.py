@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from agently_gumem.records import Fact, Message, Tomb
+from agently_gumem.records import APART, Fact, Message, Tomb
 from agently_gumem.remember.align import Said
 from agently_gumem.remember.forgetting.decide import Plan
 from agently_gumem.remember.form import SHORT, compared, said_id, skip_id
@@ -47,13 +47,14 @@ def tombs(
 
 
 def previous(messages: Sequence[Message]) -> dict[str, Message]:
-    """Map each message to the one before it in its session."""
+    """Map each message to the one before it in its session, as a history holds them."""
     last: dict[str, Message] = {}
     found: dict[str, Message] = {}
     for message in messages:
         if message.session_id in last:
             found[message.id] = last[message.session_id]
-        last[message.session_id] = message
+        if message.event_type not in APART:
+            last[message.session_id] = message
     return found
 
 
