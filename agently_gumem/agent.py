@@ -1,5 +1,6 @@
 """The one-line way in: memory for every session of an agent."""
 
+import secrets
 from collections.abc import Callable
 from typing import Any, Literal, cast
 
@@ -10,6 +11,7 @@ from agently_gumem.options import SessionOptions
 from agently_gumem.records import MemoryContext
 from agently_gumem.remember.job import DigestReport
 from agently_gumem.session import MemorySession
+from agently_gumem.tools import Action, ForgetPolicy, actions
 from agently_gumem.turns import NOTHING, Handled
 from agently_gumem.user import UserMemory
 from agently_gumem.versions import (
@@ -161,6 +163,16 @@ class AgentMemory:
     async def async_recall(self, query: str, **config: Any) -> MemoryContext:
         """Await `recall`."""
         return await self.session().async_recall(query, **config)
+
+    def actions(self, *, forget: ForgetPolicy = "confirm") -> list[Action]:
+        """Return `recall_memory`, `remember` and `forget_memory` for the agent's `use_actions`.
+
+        Each call is of the user of the session that is active then; see `UserMemory.actions`.
+
+        Raises:
+            ConfigError: `forget` is none of "confirm", "allow", "off".
+        """
+        return actions(lambda: self.session().owner(), secrets.token_hex(8), self._engine, forget)
 
     def ref(self) -> dict[str, str]:
         """Return what names the active session's memory."""

@@ -5,6 +5,7 @@ import atexit
 import concurrent.futures
 import logging
 import os
+import secrets
 import threading
 import time
 import weakref
@@ -101,6 +102,7 @@ class Engine:
         self._inherited: list[Any] = []
         self._told_gone = False
         self._open = open_services
+        self.nonce = secrets.token_hex(8)
         self.own_actions: set[str] = set()
         """Names under which the memory's own actions were handed out."""
         self._services: Services | None = None

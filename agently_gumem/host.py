@@ -198,6 +198,16 @@ class Host:
         """Tell whether what is recorded in its session was asked by another user."""
         return self._flights.strayed(_owner(memory), recorded)
 
+    def refusal(self, memory: SessionTurns) -> str:
+        """Say why an action of a session's memory may not be served: another user is served now."""
+        if why := self.overlapping():
+            return why
+        session = self.agent.activated_session
+        served = self.memory_of(session) if session is not None else memory
+        if served is None or _owner(served) != _owner(memory):
+            return "the active session of this agent is another user's"
+        return ""
+
     def turn_ended(self, memory: SessionTurns, recorded: str) -> None:
         """Note that a turn was answered and recorded."""
         self._flights.land(_owner(memory), recorded)

@@ -89,6 +89,8 @@ class Scope:
         self.memo: MemoState | None = None
         self.paused = False
         self.marks: set[str] = set()
+        self.asked: dict[str, dict[str, Any]] = {}
+        """What a model asked to forget, and waits for the user's word: ids and times."""
         self.passed_over: set[str] = set()
         self.tombs: dict[str, dict[str, Any]] = {}
         """Keyed hash of a record's id -> what is known of its forgetting: never a text."""
@@ -429,6 +431,7 @@ class Scope:
         pairs: list[Pair] = []
         self.paused = False
         before, self.tombs = self.tombs, {}
+        self.asked = {}
         for row in rows:
             try:
                 record = from_row(row)
@@ -510,6 +513,8 @@ class Scope:
             self.paused = bool(json.loads(row.document).get("paused"))
         elif row.layer == "mark":
             self.marks.add(row.id)
+        elif row.layer == "asked":
+            self.asked[row.id] = json.loads(row.document)
         elif row.layer == "skip":
             self.passed_over.add(row.id)
         elif row.layer == "forgotten":

@@ -1,6 +1,7 @@
 """One Agently session of one user, as an application uses it."""
 
 import json
+import secrets
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ from agently_gumem.records import MemoryContext, Message, now
 from agently_gumem.remember import journal as journaling
 from agently_gumem.remember.job import DigestReport
 from agently_gumem.scope import Scope
+from agently_gumem.tools import Action, ForgetPolicy, Owner, actions
 from agently_gumem.turns import SessionTurns
 from agently_gumem.worker import awaitable, blocking
 
@@ -155,6 +157,30 @@ class MemorySession(SessionTurns):
                 "left_out_of_index": len(scope.left_out),
             }
 
+    def actions(self, *, forget: ForgetPolicy = "confirm") -> list[Action]:
+        """Return `recall_memory`, `remember` and `forget_memory` for an agent's `use_actions`.
+
+        They are of this session's user and space, whatever a model asks for; see
+        `UserMemory.actions`.
+
+        Raises:
+            ConfigError: `forget` is none of "confirm", "allow", "off".
+        """
+        return actions(self.owner, secrets.token_hex(8), self._engine, forget)
+
+    def owner(self) -> Owner:
+        """Say for the actions whose memory it is, and how it is reached."""
+        return Owner(
+            engine=self._engine,
+            user_id=self.user_id,
+            space=self.space,
+            talk=self.session_id,
+            refusal=self._refusal,
+            recall=lambda query: self.context_for(query, self._window(), self._engine.recall),
+            note=self._note,
+            forget=self.user.async_forget,
+        )
+
     def ref(self) -> dict[str, str]:
         """Return what names it, for `GUMem.open`; plain data that can be saved."""
         return self._whose
@@ -169,6 +195,7 @@ class MemorySession(SessionTurns):
         if self.host is not None:
             return []
         return [
+            "no agent: what tools return is not journaled; give agent= to GUMem.session",
             "no agent: the request carries the memo of the last digest, not each question's own "
             "context; give agent= to GUMem.session",
             'no agent: session.input_keys is not set; set it to ["input"] on the agent',

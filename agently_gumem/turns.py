@@ -4,6 +4,7 @@ No exception of ours reaches the turn: it is logged, emitted as an event, and in
 """
 
 import logging
+import secrets
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
@@ -25,10 +26,11 @@ from agently_gumem.held import (
 )
 from agently_gumem.options import SessionOptions
 from agently_gumem.query import Asked, memo_text
-from agently_gumem.records import MemoryContext, Message, now
+from agently_gumem.records import NOTE, MemoryContext, Message, now
 from agently_gumem.remember import journal as journaling
 from agently_gumem.remember.align import Mirror, Said, said
 from agently_gumem.remember.asked import asks_to_remember
+from agently_gumem.remember.happened import Happened
 from agently_gumem.scope import Scope
 from agently_gumem.triggers import Idle, TriggerState, parts
 from agently_gumem.user import UserMemory
@@ -59,6 +61,10 @@ class HostSide(Protocol):
 
     def strayed(self, memory: "SessionTurns", recorded: str) -> bool:
         """Tell whether what is recorded in its session was asked by another user."""
+        ...
+
+    def refusal(self, memory: "SessionTurns") -> str:
+        """Say why an action of this session may not be served now; empty where it may."""
         ...
 
     def turn_ended(self, memory: "SessionTurns", recorded: str) -> None:
@@ -241,7 +247,7 @@ class SessionTurns:
             shown = await self._measured(window)
             state = self._state(scope, shown)
             fired = await self._asked(state)
-            at_once = any(asks_to_remember(m.content) for m in new if m.role == "user")
+            at_once = any(_wants_digest(m) for m in new)
             started = (fired or at_once) and self._digests.start(
                 scope, beside=at_once, last_chance=at_once
             )
@@ -457,6 +463,26 @@ class SessionTurns:
         """Take what tools returned for the question that is being answered."""
         self._calls.take(full_result)
 
+    def _refusal(self) -> str:
+        """Say why actions of a model may not read or write now."""
+        if not self.active:
+            return "memory is off for this session"
+        return self.host.refusal(self) if self.host is not None else ""
+
+    async def _note(self, text: str) -> str:
+        """Keep what the model chose, between this question and its answer; it is digested then."""
+        if self.host is None or self._session_known() is None:
+            return await self.user.keep_note(text, self.session_id)
+        async with self._use() as scope:
+            if (await self.worker.thread(scope.services.select, text)).drop:
+                return ""
+            note = Happened((secrets.token_hex(8),), "", "assistant", NOTE, text, now())
+            self._calls.add(note)
+            return journaling.happened_id(scope, self.session_id, note)
+
+    def _session_known(self) -> Any | None:
+        return self.host.history_of(self) if self.host is not None else None
+
     async def _journaled(
         self, scope: Scope, mirror: Mirror, full: Any, *, last: bool = False
     ) -> list[Message]:
@@ -523,3 +549,10 @@ class SessionTurns:
             value = self._held_memo(scope)
             return value != memo if value else bool(memo) and is_ours(memo, settings)
         return self._held_memo(scope) != (memo or "")
+
+
+def _wants_digest(message: Message) -> bool:
+    """Tell whether the user, or the model on the user's behalf, asks to remember something."""
+    if message.event_type == NOTE:
+        return True
+    return message.role == "user" and asks_to_remember(message.content)

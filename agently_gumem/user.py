@@ -17,20 +17,16 @@ from agently_gumem.govern.listing import Listing
 from agently_gumem.govern.moving import Moving
 from agently_gumem.govern.reporting import Reporting
 from agently_gumem.query import Asked, recall
-from agently_gumem.records import (
-    Action,
-    MemoryContext,
-    Message,
-    Record,
-    as_record,
-)
+from agently_gumem.records import NOTE, MemoryContext, Message, Record, as_record, now
+from agently_gumem.records import Action as UserAction
 from agently_gumem.records._base import named
 from agently_gumem.remember import journal
 from agently_gumem.remember.job import DigestReport, Job, digest, rebuild_memo
+from agently_gumem.tools import Action, ForgetPolicy, Owner, actions
 from agently_gumem.worker import awaitable, blocking
 
 RecordLike = Message | Mapping[str, Any]
-ActionLike = Action | Mapping[str, Any]
+ActionLike = UserAction | Mapping[str, Any]
 ConfigLike = RecallConfig | Mapping[str, Any] | None
 R = TypeVar("R", bound=Record)
 
@@ -99,7 +95,7 @@ class UserMemory(Listing, Forgetting, Correcting, Explaining, Governing, Reporti
             StoreError: Nothing was stored.
             ModelError: With `digest`: the actions are stored, the digest failed.
         """
-        records = [_message_of(action) for action in _listed(Action, actions, "add_actions")]
+        records = [_message_of(action) for action in _listed(UserAction, actions, "add_actions")]
         return await self._add_messages(records, session_id, digest=digest)
 
     # -- reading -------------------------------------------------------------------------------
@@ -166,6 +162,39 @@ class UserMemory(Listing, Forgetting, Correcting, Explaining, Governing, Reporti
             raise ConfigError(f"recall_config takes a RecallConfig or a dict, not {given!r}")
         whole = {**self._engine.recall.model_dump(), **given}
         return as_record(RecallConfig, whole, "recall_config")
+
+    def actions(self, *, forget: ForgetPolicy = "confirm") -> list[Action]:
+        """Return `recall_memory`, `remember` and `forget_memory` for an agent's `use_actions`.
+
+        They are of this user and space, whatever a model asks for.
+
+        Args:
+            forget: "confirm": the first call of `forget_memory` returns what would go, and only one
+                after the user's next message does it; "allow": it does it; "off": it is left out.
+
+        Raises:
+            ConfigError: `forget` is none of these.
+        """
+        name = f"{self.user_id}\x00{self.space}"
+        return actions(self._owner, name, self._engine, forget)
+
+    def _owner(self) -> Owner:
+        return Owner(
+            engine=self._engine,
+            user_id=self.user_id,
+            space=self.space,
+            talk=None,
+            refusal=lambda: "",
+            recall=lambda query: self.recall(Asked(query, self._engine.recall)),
+            note=lambda text: self.keep_note(text, "default"),
+            forget=self._forget,
+        )
+
+    async def keep_note(self, text: str, session_id: str) -> str:
+        """Store what a model chose to keep; return its id, or "" where it is not for memory."""
+        note = Message(role="assistant", content=text, event_type=NOTE, timestamp=now())
+        async with self._use() as scope:
+            return "".join(m.id for m in await journal.add(scope, session_id, [note]))
 
     def _agent(self) -> Any | None:
         return self._engine.agent_of(self.user_id, self.space)
@@ -291,7 +320,7 @@ def _recalled(context: MemoryContext) -> dict[str, Any]:
     return {"items": dict(layers), "tokens": context.tokens, "abstained": context.abstained}
 
 
-def _message_of(action: Action) -> Message:
+def _message_of(action: UserAction) -> Message:
     """Bring a behaviour event to the form of a message."""
     told = {
         k: v
