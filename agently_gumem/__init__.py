@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         EmbedderMismatch,
         GUMemError,
         HookError,
+        LimitReached,
         ModelError,
         NotFound,
         StoreError,
@@ -73,6 +74,7 @@ __all__ = [
     "Hooks",
     "Idle",
     "ImportReport",
+    "LimitReached",
     "Limits",
     "Manual",
     "Memo",
@@ -109,8 +111,8 @@ _HOMES = {
     "agent": "AgentMemory",
     "config": "Limits RecallConfig",
     "errors": (
-        "Closed ConfigError EmbedderError EmbedderMismatch GUMemError HookError ModelError "
-        "NotFound StoreError StoreLocked"
+        "Closed ConfigError EmbedderError EmbedderMismatch GUMemError HookError LimitReached "
+        "ModelError NotFound StoreError StoreLocked"
     ),
     "gumem": "GUMem",
     "hooks": "DROP HookEvent Hooks verify_signature",

@@ -8,7 +8,9 @@ import logging
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from agently_gumem.engine import Engine
+from agently_gumem.budget import Key, Permit
+from agently_gumem.engine import Engine, switched_off
+from agently_gumem.errors import Closed, LimitReached
 from agently_gumem.remember.job import DigestReport, Job, digest, waiting_ids
 from agently_gumem.scope import Scope
 
@@ -20,16 +22,18 @@ class Digests:
 
     Args:
         engine: Keeps the tasks, so that `flush` can wait for them.
-        session_id: The session; its messages, and those of sessions that nobody has open, go in.
+        key: User, space and session; messages of the session, and of sessions that nobody has open,
+            go in.
         wait: Seconds that a turn waits at most.
         agent: Gives the agent whose settings the memory's own requests inherit, or None.
     """
 
     def __init__(
-        self, engine: Engine, session_id: str, wait: float, agent: Callable[[], Any | None]
+        self, engine: Engine, key: Key, wait: float, agent: Callable[[], Any | None]
     ) -> None:
         self._engine = engine
-        self._session_id = session_id
+        self.key = key
+        self._session_id = key[2]
         self._wait_at_most = wait
         self._agent = agent
         self._task: asyncio.Task[DigestReport] | None = None
@@ -56,13 +60,13 @@ class Digests:
         Returns:
             Whether one is under way.
         """
-        if scope.paused or self._engine.closing:
+        if scope.paused or self._engine.closing or self._engine.budget.waits(self.key):
             return False
         if (self.running and not beside) or (scope.backoff.turns_left and not last_chance):
             return self.running
         ids = waiting_ids(scope, self._session_id)
         if ids:
-            self._task = self._spawn(scope, ids)
+            self._task = self._spawn(scope, self._job(ids))
         return self.running
 
     async def now(self, scope: Scope, *, retry_failed: bool = False) -> DigestReport:
@@ -86,7 +90,7 @@ class Digests:
         left = (scope.leftover & waiting_ids(scope, self._session_id)) - own
         scope.leftover = frozenset()
         if left and not scope.paused and not self._engine.closing:
-            self._spawn(scope, left)
+            self._spawn(scope, self._job(left))
 
     async def wait(self) -> None:
         """Wait for the present one at most as long as a turn may, and for the same one once."""
@@ -109,10 +113,14 @@ class Digests:
         await self._engine.told()
         return not self.running
 
-    def _spawn(self, scope: Scope, ids: frozenset[str]) -> "asyncio.Task[DigestReport]":
-        job = Job(ids=ids, agent=self._agent(), asked_by=self._session_id)
+    def _job(self, ids: frozenset[str], agent: Any | None = None) -> Job:
+        return Job(ids=ids, agent=agent or self._agent(), asked_by=self._session_id)
+
+    def _spawn(
+        self, scope: Scope, job: Job, permit: Permit | None = None
+    ) -> "asyncio.Task[DigestReport]":
         scope.in_use += 1
-        task = self._engine.worker.spawn(self._run(scope, job))
+        task = self._engine.worker.spawn(self._run(scope, job, permit or Permit()))
         self._engine.digests.add(task)
 
         def over(done: "asyncio.Task[DigestReport]") -> None:
@@ -122,20 +130,58 @@ class Digests:
         task.add_done_callback(over)
         return task
 
-    async def _run(self, scope: Scope, job: Job) -> DigestReport:
+    async def _run(self, scope: Scope, job: Job, permit: Permit) -> DigestReport:
         """Digest; a failure is kept, told, and tried again later."""
         try:
-            report = await digest(scope, job)
+            with self._engine.budget.behind(permit):
+                report = await digest(scope, job)
+        except LimitReached as error:
+            if error.limit == "model":  # ours are no failures, and are told by `waiting_for`
+                scope.troubles.note("refused", error)
+                self._failed(error)
+            self.last = DigestReport(error=type(error).__name__)
+            self._go_on_later(error, job.agent)
+            return self.last
         except Exception as error:  # noqa: BLE001  # nobody waits for a background task's error
             scope.backoff.failed()
             scope.troubles.note("digest", error)
-            self.last = DigestReport(error=type(error).__name__)
-            _log.warning("digest failed (%s), its messages wait", self.last.error)
-            _log.debug("digest failed", exc_info=error)
-            return self.last
+            return self._failed(error)
         scope.backoff.succeeded()
         self.last = report
+        if report.limited is not None:
+            self._go_on_later(report.limited, job.agent)
         return report
+
+    def _failed(self, error: Exception) -> DigestReport:
+        """Log a failure by its kind."""
+        self.last = DigestReport(error=type(error).__name__)
+        _log.warning("digest failed (%s), its messages wait", self.last.error)
+        _log.debug("digest failed", exc_info=error)
+        return self.last
+
+    def _go_on_later(self, error: LimitReached, agent: Any | None) -> None:
+        """Go on by itself when the limit allows it: no failure, and nothing is under way."""
+
+        def resume(permit: Permit) -> None:
+            self._engine.worker.spawn(self._go_on(agent, permit))
+
+        if self._engine.budget.wait(self.key, error, resume):
+            _log.info("a digest waits for %s, %.0f s", error.limit, error.seconds)
+
+    async def _go_on(self, agent: Any | None, permit: Permit) -> None:
+        user_id, space, session_id = self.key
+        try:
+            async with self._engine.use(user_id, space) as scope:
+                nothing = scope.paused or switched_off()
+                ids = frozenset[str]() if nothing else waiting_ids(scope, session_id)
+                # Also where nothing waits any more: the permit goes back, Summaries may be due.
+                self._task = self._spawn(scope, self._job(ids, agent), permit)
+        except Closed:
+            return  # what waits is in the store
+        except Exception as error:  # noqa: BLE001  # nobody waits for it
+            with self._engine.budget.behind(permit):
+                self._engine.troubles.note("digest", error)
+            _log.warning("a digest that waited could not go on (%s)", type(error).__name__)
 
 
 class IdleClock:

@@ -56,6 +56,12 @@ class Limits(Record):
     """Distinct events of the same that make a habit, also where the model says that it is one."""
     summary_after: int = Field(default=4, ge=1)
     """New Facts of a Topic that are worth a new Summary."""
+    concurrent: int | None = Field(default=64, ge=1)
+    """Memory requests under way at once; None: no limit. Each holds a thread and a connection."""
+    requests_per_minute: int | None = Field(default=None, ge=1)
+    """Memory requests in any 60 seconds, of all users of this process together."""
+    tokens_per_user_day: int | None = Field(default=None, ge=1)
+    """Tokens of one user's memory requests in a day of UTC, in this process."""
     request_timeout: float = Field(default=60.0, gt=0)
     """Seconds that one memory request may take."""
     answer_tokens: int | None = Field(default=None, ge=64)

@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from functools import lru_cache
 from typing import Any, Protocol
 
+from agently_gumem.budget import Budget
 from agently_gumem.config import Limits, RecallConfig
 from agently_gumem.errors import Closed, ConfigError
 from agently_gumem.events import Events
@@ -84,6 +85,7 @@ class Engine:
         self.worker = Worker()
         self.usage = Usage()
         self.limits = limits
+        self.budget = Budget(limits)
         self.recall = RecallConfig()
         self._sessions: dict[tuple[str, str, str], weakref.WeakSet[OpenSession]] = {}
         self._sessions_lock = threading.RLock()
@@ -227,6 +229,7 @@ class Engine:
     def shut(self, within: float) -> None:
         """Cancel what is under way, close the store and end the worker, in so many seconds."""
         self.closing = self.closed = True
+        self.budget.close()
         store = self._services.store if self._services is not None else None
         self.worker.close(within, store.close if store is not None else None)
         self.events.close()

@@ -7,6 +7,7 @@ GUMemError
  ├── StoreLocked        another process has the store's folder open
  ├── EmbedderError      the embedding function failed on a text, or gave no usable vector
  ├── ModelError         the memory's own model request failed or gave no valid answer
+ │    └── LimitReached  it was not sent, or refused: a limit has to pass first
  ├── HookError          a hook failed, timed out or gave what it may not give
  ├── NotFound           no record of that id for that user
  └── Closed             used after close, in a forked child, or on the worker's own thread
@@ -58,6 +59,21 @@ class ModelError(GUMemError):
     def __init__(self, message: str, *, answered: bool = False) -> None:
         super().__init__(message)
         self.answered = answered
+
+
+class LimitReached(ModelError):  # noqa: N818  # no fault: it may be tried again
+    """A request of the memory has to wait: what was to be digested is pending, and not lost.
+
+    `limit` names a field of `Limits` ("requests_per_minute", "tokens_per_user_day"), or is "model"
+    where the model itself refused (429, or 503 with Retry-After). `seconds` says how long from now,
+    `where` which model.
+    """
+
+    def __init__(self, message: str, *, limit: str, seconds: float, where: str = "") -> None:
+        super().__init__(message)
+        self.limit = limit
+        self.seconds = seconds
+        self.where = where
 
 
 class HookError(GUMemError):

@@ -116,6 +116,7 @@ class GUMem:
                 bounds.answer_tokens,
                 count,
                 self._engine.usage,
+                self._engine.budget,
             )
             return Services(
                 store=store,
@@ -311,6 +312,7 @@ class GUMem:
             "index_bytes": sum(s.index.nbytes for s in scopes),
             "digests_running": len(engine.digests),
             "events_left_out": dict(engine.events.left_out),
+            "limits": engine.budget.status(),
             "errors": counts,
             "last_error": max(latest, key=lambda e: e["at"], default=None),
         }

@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import functools
+import re
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Mapping
@@ -14,7 +16,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import BaseModel
 
-from agently_gumem.errors import ModelError
+from agently_gumem.budget import Budget
+from agently_gumem.errors import LimitReached, ModelError
 from agently_gumem.prompts import Prompt, read_answer
 from agently_gumem.records import aware, now
 from agently_gumem.threads import left_behind, run_alone
@@ -22,6 +25,9 @@ from agently_gumem.versions import REQUEST_SETTINGS, is_unparsed, result_of
 
 REQUESTER = "plugins.ModelRequester.OpenAICompatible"
 """Where Agently's settings name the model."""
+# How Agently tells the status of an answer, before what the server said.
+_STATUS = re.compile(r"Status Code: (\d{3})\b")
+_BAD, _SLOW_DOWN, _NO_SERVICE = 400, 429, 503
 R = TypeVar("R")
 _CORRECTION = (
     "\n\n# CORRECTION\nThe answer before this one could not be used ({problems}). Answer again "
@@ -101,6 +107,7 @@ class Model:
         answer_tokens: `max_tokens` to send, or None.
         count_tokens: Counts where the server sends no usage.
         usage: Where each request is noted.
+        budget: When a request may be sent.
     """
 
     settings: Mapping[str, Any]
@@ -108,6 +115,7 @@ class Model:
     answer_tokens: int | None
     count_tokens: Callable[[str], int]
     usage: Usage
+    budget: Budget
 
     async def ask(
         self,
@@ -128,17 +136,22 @@ class Model:
             The answer, and how many of its items were broken and left out.
 
         Raises:
+            LimitReached: It may not be asked before some time has passed.
             ModelError: No answer (down, slow, refused), or none that is valid.
         """
         problems: list[str] = []
         kept: tuple[BaseModel, int] | None = None
+        asked = _asked(self.settings, agent)
         for attempt in (1, 2):
-            before()
             note = _CORRECTION.format(problems="; ".join(problems[:5])) if attempt > 1 else ""
             try:
-                data = await self._request(prompt, prompt.text + note, user_id, agent)
-            except ModelError:
-                if kept is None:
+                async with self.budget.slot(user_id, asked):
+                    before()
+                    data = await self._request(prompt, prompt.text + note, user_id, agent, asked)
+            except ModelError as error:
+                # An answer that is not valid counts, also where its correction may not be asked
+                # for: else a model that runs wild is asked about the same for ever.
+                if kept is None and not (problems and isinstance(error, LimitReached)):
                     raise
                 break  # what the first answer held is better than nothing
             answer, problems = read_answer(prompt.answer, data)
@@ -153,10 +166,12 @@ class Model:
             answered=True,
         )
 
-    async def _request(self, prompt: Prompt, text: str, user_id: str, agent: Any | None) -> Any:
+    async def _request(
+        self, prompt: Prompt, text: str, user_id: str, agent: Any | None, asked: str
+    ) -> Any:
         began = time.monotonic()
-        where: list[str] = []
-        send = functools.partial(self._send, prompt, text, agent, where)
+        heard = _Heard()
+        send = functools.partial(self._send, prompt, text, agent, heard)
         # Agently reads an answer with a JSON5 parser in Python, 60 ms for a kilobyte of it: on the
         # worker's loop every user would wait for that. Left behind, a request ends with the
         # timeouts of its HTTP client.
@@ -172,17 +187,20 @@ class Model:
         elif task.cancelled():
             failure = "the request was cancelled"
         elif (error := task.exception()) is not None:
-            failure = _reason(error)
+            heard.status = heard.status or _status(error)
+            failure = " ".join(filter(None, (type(error).__name__, str(heard.status or ""))))
         else:
             data, meta = task.result()
-        asked = where[0] if where else ""
-        self._note(prompt, text, user_id, began, data, meta, ok=not failure, where=asked)
-        if failure:
-            raise ModelError(f"the model did not answer for {prompt.stage}: {failure}")
-        return data
+        self._note(prompt, text, user_id, began, data, meta, heard, ok=not failure)
+        if not failure:
+            self.budget.answered(asked)
+            return data
+        if heard.refused:
+            raise self.budget.refused(asked, heard.retry_after)
+        raise ModelError(f"the model did not answer for {prompt.stage}: {failure}")
 
     async def _send(
-        self, prompt: Prompt, text: str, agent: Any | None, where: list[str]
+        self, prompt: Prompt, text: str, agent: Any | None, heard: "_Heard"
     ) -> tuple[Any, Any]:
         from agently import Agently  # the host is loaded when it is used
 
@@ -197,7 +215,10 @@ class Model:
         request.set_settings("OpenAICompatible", ours)
         for name, value in self.settings.items():
             request.set_settings(name, value)
-        where.append(_where(request.settings))
+        # No version says in its error what the headers of the answer were.
+        hooks = {"event_hooks": {"response": [heard.take]}}
+        request.set_settings("OpenAICompatible", {"client_options": hooks})
+        heard.where = _where(request.settings)
         request.input(text).output(dict(prompt.output))
         result = result_of(request.get_response())
         try:
@@ -216,19 +237,43 @@ class Model:
         began: float,
         data: Any,
         meta: Any,
+        heard: "_Heard",
         *,
         ok: bool,
-        where: str,
     ) -> None:
         told = _mapping(_mapping(meta).get("usage"))
         tokens_in = told.get("prompt_tokens") or self.count_tokens(text)
         tokens_out = told.get("completion_tokens") or self.count_tokens(str(data or ""))
         seconds = time.monotonic() - began
         tokens = int(tokens_in), int(tokens_out)
-        use = Use(now(), user_id, prompt.stage, *tokens, seconds, ok, where)
+        if ok or heard.status < _BAD:
+            # A server that answers with an error status has not worked.
+            self.budget.spend(user_id, sum(tokens))
+        use = Use(now(), user_id, prompt.stage, *tokens, seconds, ok, heard.where)
         self.usage.entries.append(use)
         if (spent := _spent.get()) is not None:
             spent.append(use)
+
+
+@dataclass
+class _Heard:
+    """What a server answered, beside the answer itself."""
+
+    where: str = ""
+    status: int = 0
+    """Of the last answer; 0 where there was none."""
+    retry_after: str | None = None
+
+    async def take(self, response: Any) -> None:
+        """Note an answer (called by the HTTP client)."""
+        self.status = int(response.status_code)
+        self.retry_after = response.headers.get("retry-after")
+
+    @property
+    def refused(self) -> bool:
+        """Whether the server wants to be left alone for a while."""
+        told = self.status == _NO_SERVICE and self.retry_after is not None
+        return told or self.status == _SLOW_DOWN
 
 
 def named(address: str, name: str) -> str:
@@ -244,6 +289,21 @@ def _where(settings: Any) -> str:
     return named(address, name)
 
 
+def _asked(settings: Mapping[str, Any], agent: Any | None) -> str:
+    """Name the model that a request will go to, before there is one."""
+    # Agently is not loaded for it here, on the worker's loop: who has not loaded it has told it of
+    # no model yet.
+    inherited = agent if agent is not None else getattr(sys.modules.get("agently"), "Agently", None)
+    kept: Any = getattr(inherited, "settings", None)
+
+    def told(key: str) -> str:
+        ours = (_mapping(settings.get(name)).get(key) for name in ("OpenAICompatible", REQUESTER))
+        first = next(filter(None, (settings.get(f"{REQUESTER}.{key}"), *ours)), None)
+        return str(first or (kept.get(f"{REQUESTER}.{key}") if kept is not None else "") or "")
+
+    return named(told("base_url"), told("model"))
+
+
 def _mapping(value: Any) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
@@ -254,7 +314,11 @@ def _retrieve(task: "asyncio.Future[Any]") -> None:
         task.exception()
 
 
-def _reason(error: BaseException) -> str:
-    """Name a failure without the text of the exchange, which can hold the user's words."""
-    status = getattr(getattr(error, "response", None), "status_code", None)
-    return f"{type(error).__name__}{f' {status}' if status else ''}"
+def _status(error: BaseException) -> int:
+    """Read the status out of a failure; its text, which can hold the user's words, goes nowhere."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if found := _STATUS.match(str(seen)):
+            return int(found[1])
+        seen = seen.__cause__ or seen.__context__
+    return 0

@@ -151,6 +151,7 @@ class MemorySession(SessionTurns):
                 "digest_running": self._digests.running,
                 "last_digest": last.payload() if last is not None else None,
                 "next_attempt_in_turns": scope.backoff.turns_left,
+                "waiting_for": self._engine.budget.waiting_for(*self._digests.key),
                 "dropped": dict(scope.dropped),
                 "errors": dict(scope.troubles.counts + self._engine.troubles.counts),
                 "last_error": scope.troubles.last or self._engine.troubles.last,

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 
 from agently_gumem.engine import Engine, switched_off
-from agently_gumem.errors import StoreError
+from agently_gumem.errors import LimitReached, StoreError
 from agently_gumem.records import now
 from agently_gumem.remember.job import Job, digest
 from agently_gumem.scope import Scope
@@ -54,6 +54,8 @@ async def _each(
         try:
             async with engine.use(user_id, space) as scope:
                 await work(scope)
+        except LimitReached:
+            continue  # no failure: what is pending waits for the next digest
         except Exception as error:  # noqa: BLE001  # one user's fault holds up no other
             engine.troubles.note("sweep", error)
             engine.events.tell(

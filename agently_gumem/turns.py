@@ -142,10 +142,11 @@ class SessionTurns:
         self._generation = 0
         """Up to which forgetting its memo was written anew."""
         self._sieve = Sieve(self.session_id)
-        self._digests = Digests(engine, self.session_id, options.wait, self._agent)
+        key = (self.user_id, self.space, self.session_id)
+        self._digests = Digests(engine, key, options.wait, self._agent)
         self._clock = IdleClock(
             engine,
-            (self.user_id, self.space, self.session_id),
+            key,
             [p.minutes for p in parts(options.when) if isinstance(p, Idle)],
             self._idle,
         )

@@ -236,6 +236,7 @@ class UserMemory(Listing, Forgetting, Correcting, Explaining, Governing, Reporti
                 "paused": scope.paused,
                 "messages": len(index.messages),
                 "pending": len(scope.waiting()),
+                "waiting_for": self._engine.budget.waiting_for(self.user_id, self.space),
                 "failed": [m.id for m in index.messages.values() if m.status == "failed"],
                 "facts": sum(f.validity == "active" for f in index.facts.values()),
                 "summaries": sum(s.validity == "active" for s in index.summaries.values()),

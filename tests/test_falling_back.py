@@ -37,7 +37,6 @@ def fact(content, *sources, **more):
 # --- each way to fail
 
 OUTAGES = {
-    "status 429": Reply("slow down", status=429, headers={"Retry-After": "1"}),
     "status 500": Reply("broken", status=500),
     "dropped": Reply(drop=True),
     "cut off": Reply('{"facts": [{"content": "My dog', cut=True),

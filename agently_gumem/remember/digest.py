@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from agently_gumem.errors import HookError, ModelError, StoreError
+from agently_gumem.errors import HookError, LimitReached, ModelError, StoreError
 from agently_gumem.privacy import Treatment
 from agently_gumem.prompts import MemoAnswer, MemoPatch
 from agently_gumem.recall.nominate import same_topic
@@ -82,6 +82,8 @@ async def _derive(scope: Scope, agent: Any | None, report: DigestReport) -> None
         if scope.memo is not None and scope.memo.schema_digest != scope.services.schema.digest:
             await _up_to_date(lambda: _rebuild(scope, agent, report))
         report.summaries = len(await _up_to_date(lambda: summarize(scope, agent)))
+    except LimitReached as error:
+        report.error, report.limited = type(error).__name__, error
     except (HookError, ModelError) as error:
         report.error = type(error).__name__
         scope.troubles.note("summarize", error)

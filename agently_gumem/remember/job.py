@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from agently_gumem.errors import LimitReached
 from agently_gumem.model import spending
 from agently_gumem.scope import Scope
 
@@ -27,10 +28,13 @@ class DigestReport:
     """Drafts that were no Facts, and parts of answers that were refused, by reason."""
     error: str = ""
     """Why it ended early; what waits is taken up by the next."""
+    limited: LimitReached | None = None
+    """The limit that Summaries or the memo have to wait for; what is new is stored."""
 
     def payload(self) -> dict[str, Any]:
         """Return it as the payload of an event."""
-        return {**vars(self), "dropped": dict(self.dropped)}
+        told = {name: value for name, value in vars(self).items() if name != "limited"}
+        return {**told, "dropped": dict(self.dropped)}
 
 
 @dataclass(frozen=True)
@@ -57,12 +61,11 @@ async def digest(scope: Scope, job: Job) -> DigestReport:
         try:
             report = await stages.digest(scope, job)
         except Exception as error:
-            told = {"what": "digest", "error": type(error).__name__}
-            scope.tell("failed", told, asked_by, warning=True)
+            if not isinstance(error, LimitReached) or error.refused:  # to wait is no failure
+                _tell_failed(scope, asked_by, "digest", type(error).__name__)
             raise
     if report.error:
-        told = {"what": "summarize", "error": report.error}
-        scope.tell("failed", told, asked_by, warning=True)
+        _tell_failed(scope, asked_by, "summarize", report.error)
     if report.messages or report.summaries or report.memo_changed:
         cost = {
             "seconds": time.monotonic() - began,
@@ -73,6 +76,10 @@ async def digest(scope: Scope, job: Job) -> DigestReport:
         told = {**report.payload(), **cost}
         scope.tell("digested", told, asked_by)
     return report
+
+
+def _tell_failed(scope: Scope, asked_by: str, what: str, error: str) -> None:
+    scope.tell("failed", {"what": what, "error": error}, asked_by, warning=True)
 
 
 async def rebuild_memo(scope: Scope, agent: Any | None) -> DigestReport:

@@ -1,0 +1,95 @@
+"""The user's own requests go first: what the memory asks for a user waits for that user's turn.
+
+Not for the turns of others: with many users there is always somebody's, and memory would starve.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable
+
+from agently_gumem.budget.clock import Clock
+
+WITHIN = 10.0
+"""Seconds that a memory request waits for turns of its user, at most: a chat that never pauses
+holds it up no longer."""
+# A turn that was left without an end (a generator that was closed early) counts no longer.
+COUNTS_FOR = 60.0
+
+
+class OwnTurns:
+    """Turns of users that are on their way to the model; told of from any thread."""
+
+    def __init__(self, clock: Callable[[], Clock]) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._began: dict[str, list[float]] = {}
+        self._waiting: dict[str, set[asyncio.Future[None]]] = {}
+
+    def begin(self, user_id: str) -> None:
+        """Note that a question of the user goes out, in the task that carries it."""
+        moment = self._clock().seconds()
+        with self._lock:
+            self._began.setdefault(user_id, []).append(moment)
+        if (task := _task()) is not None:
+            task.add_done_callback(lambda _: self._over(user_id, moment))
+
+    def end(self, user_id: str) -> None:
+        """Note that the user's oldest one was answered."""
+        self._over(user_id, None)
+
+    def under_way(self, user_id: str) -> bool:
+        """Tell whether one of the user is on its way."""
+        oldest = self._clock().seconds() - COUNTS_FOR
+        with self._lock:
+            held = [began for began in self._began.get(user_id, ()) if began > oldest]
+            self._keep(user_id, held)
+            return bool(held)
+
+    async def landed(self, user_id: str) -> None:
+        """Wait until none is on its way, `WITHIN` seconds at most; on the worker's loop."""
+        if not self.under_way(user_id):
+            return
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        with self._lock:
+            if user_id not in self._began:
+                return
+            self._waiting.setdefault(user_id, set()).add(future)
+        timer = self._clock().later(WITHIN, lambda: _done(future))
+        try:
+            await future
+        finally:
+            timer.cancel()
+            with self._lock:
+                if (held := self._waiting.get(user_id)) is not None:
+                    held.discard(future)
+
+    def _over(self, user_id: str, moment: float | None) -> None:
+        """Take one out, the oldest or that of a moment; whoever waits goes on after the last."""
+        with self._lock:
+            held = self._began.get(user_id, [])
+            if held and (moment is None or moment in held):
+                held.remove(held[0] if moment is None else moment)
+            self._keep(user_id, held)
+            woken = self._waiting.pop(user_id, set()) if not held else set[asyncio.Future[None]]()
+        for future in woken:
+            loop = future.get_loop()
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(_done, future)
+
+    def _keep(self, user_id: str, held: list[float]) -> None:
+        if held:
+            self._began[user_id] = held
+        else:
+            self._began.pop(user_id, None)
+
+
+def _done(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _task() -> "asyncio.Task[object] | None":
+    try:
+        return asyncio.current_task()
+    except RuntimeError:  # no loop runs here: nothing tells the end but the answer
+        return None
