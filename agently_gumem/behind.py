@@ -136,7 +136,7 @@ class Digests:
             with self._engine.budget.behind(permit):
                 report = await digest(scope, job)
         except LimitReached as error:
-            if error.limit == "model":  # ours are no failures, and are told by `waiting_for`
+            if error.refused:  # to wait is no failure, and is told by `waiting_for`
                 scope.troubles.note("refused", error)
                 self._failed(error)
             self.last = DigestReport(error=type(error).__name__)

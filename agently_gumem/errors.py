@@ -66,11 +66,14 @@ class LimitReached(ModelError):  # noqa: N818  # no fault: it may be tried again
 
     `limit` names a field of `Limits` ("requests_per_minute", "tokens_per_user_day"), or is "model"
     where the model itself refused (429, or 503 with Retry-After). `seconds` says how long from now,
-    `where` which model.
+    `where` which model, `refused` whether this very request was sent and refused.
     """
 
-    def __init__(self, message: str, *, limit: str, seconds: float, where: str = "") -> None:
+    def __init__(
+        self, message: str, *, limit: str, seconds: float, where: str = "", refused: bool = False
+    ) -> None:
         super().__init__(message)
+        self.refused = refused
         self.limit = limit
         self.seconds = seconds
         self.where = where

@@ -211,7 +211,7 @@ class Host:
     def turn_ended(self, memory: SessionTurns, recorded: str) -> None:
         """Note that a turn was answered and recorded."""
         self._flights.land(_owner(memory), recorded)
-        self._engine.budget.own.end(memory.user_id)
+        self._engine.budget.own.end(memory.user_id, memory)
 
     def release(self, memory: SessionTurns) -> None:
         """Let go of one session's memory."""
@@ -245,7 +245,7 @@ class Host:
         asked = prompt.get("input")
         recorded = make_safe(asked).strip() if isinstance(asked, str) else ""
         self._flights.take_off(self._asking(memory), recorded, active=_owner(memory))
-        self._engine.budget.own.begin(memory.user_id)
+        self._engine.budget.own.begin(memory.user_id, memory)
         ours = session.memo is None or is_ours(session.memo, session.session_settings)
         if self.overlapping():
             if ours:

@@ -163,6 +163,7 @@ async def test_a_user_tells_how_it_stands(monkeypatch):
             "paused": False,
             "messages": 2,
             "pending": 2,
+            "waiting_for": None,
             "failed": [],
             "facts": 0,
             "summaries": 0,

@@ -4,7 +4,6 @@ Times are seconds of a clock that never goes back; only a day and an HTTP date a
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta, timezone
 from email.utils import parsedate_to_datetime
@@ -161,13 +160,3 @@ class Turns(Generic[T]):
             self._users[user_id] = own
         self._count -= 1
         return item
-
-    def drop(self, unwanted: Callable[[T], bool]) -> None:
-        """Take out what is not wanted any more."""
-        for user_id, own in list(self._users.items()):
-            kept = deque(item for item in own if not unwanted(item))
-            self._count -= len(own) - len(kept)
-            if kept:
-                self._users[user_id] = kept
-            else:
-                del self._users[user_id]

@@ -121,7 +121,8 @@ class Budget:
         """Note that a model refused, and return the error that says until when it is not asked."""
         now = self.clock.seconds()
         told = retry_after(header, self.clock.today())
-        return self._error(Limited("model", self._holds.refuse(where, told, now)), where)
+        limited = Limited("model", self._holds.refuse(where, told, now))
+        return self._error(limited, where, refused=True)
 
     def answered(self, where: str) -> None:
         """Note that a model answered."""
@@ -148,10 +149,12 @@ class Budget:
         if limited is not None:
             raise self._error(limited, where)
 
-    def _error(self, limited: Limited, where: str) -> LimitReached:
+    def _error(self, limited: Limited, where: str, *, refused: bool = False) -> LimitReached:
         seconds = max(0.0, limited.until - self.clock.seconds())
         why = f"{_WHY[limited.limit]}: it is not asked for {seconds:.0f} s, and what waits is kept"
-        return LimitReached(why, limit=limited.limit, seconds=seconds, where=where)
+        return LimitReached(
+            why, limit=limited.limit, seconds=seconds, where=where, refused=refused
+        )
 
     # -- slots -----------------------------------------------------------------------------------
 

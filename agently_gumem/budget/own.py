@@ -6,6 +6,7 @@ Not for the turns of others: with many users there is always somebody's, and mem
 import asyncio
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from agently_gumem.budget.clock import Clock
 
@@ -16,34 +17,45 @@ holds it up no longer."""
 COUNTS_FOR = 60.0
 
 
+@dataclass(frozen=True, eq=False)
+class _Turn:
+    """One that is on its way: of which session, and since when."""
+
+    session: int
+    began: float
+
+
 class OwnTurns:
     """Turns of users that are on their way to the model; told of from any thread."""
 
     def __init__(self, clock: Callable[[], Clock]) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._began: dict[str, list[float]] = {}
+        self._turns: dict[str, list[_Turn]] = {}
         self._waiting: dict[str, set[asyncio.Future[None]]] = {}
 
-    def begin(self, user_id: str) -> None:
-        """Note that a question of the user goes out, in the task that carries it."""
-        moment = self._clock().seconds()
+    def begin(self, user_id: str, session: object) -> None:
+        """Note that a question goes out, in the task that carries it; of the object `session`."""
+        turn = _Turn(id(session), self._clock().seconds())
         with self._lock:
-            self._began.setdefault(user_id, []).append(moment)
+            self._turns.setdefault(user_id, []).append(turn)
         if (task := _task()) is not None:
-            task.add_done_callback(lambda _: self._over(user_id, moment))
+            task.add_done_callback(lambda _: self._over(user_id, turn))
 
-    def end(self, user_id: str) -> None:
-        """Note that the user's oldest one was answered."""
-        self._over(user_id, None)
+    def end(self, user_id: str, session: object) -> None:
+        """Note that the oldest one of a session was answered."""
+        with self._lock:
+            own = (t for t in self._turns.get(user_id, ()) if t.session == id(session))
+            turn = next(own, None)
+        if turn is not None:
+            self._over(user_id, turn)
 
     def under_way(self, user_id: str) -> bool:
         """Tell whether one of the user is on its way."""
         oldest = self._clock().seconds() - COUNTS_FOR
         with self._lock:
-            held = [began for began in self._began.get(user_id, ()) if began > oldest]
-            self._keep(user_id, held)
-            return bool(held)
+            self._keep(user_id, [t for t in self._turns.get(user_id, ()) if t.began > oldest])
+            return user_id in self._turns
 
     async def landed(self, user_id: str) -> None:
         """Wait until none is on its way, `WITHIN` seconds at most; on the worker's loop."""
@@ -51,7 +63,7 @@ class OwnTurns:
             return
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         with self._lock:
-            if user_id not in self._began:
+            if user_id not in self._turns:
                 return
             self._waiting.setdefault(user_id, set()).add(future)
         timer = self._clock().later(WITHIN, lambda: _done(future))
@@ -63,24 +75,21 @@ class OwnTurns:
                 if (held := self._waiting.get(user_id)) is not None:
                     held.discard(future)
 
-    def _over(self, user_id: str, moment: float | None) -> None:
-        """Take one out, the oldest or that of a moment; whoever waits goes on after the last."""
+    def _over(self, user_id: str, turn: _Turn) -> None:
+        """Take one out; whoever waits goes on after the last."""
         with self._lock:
-            held = self._began.get(user_id, [])
-            if held and (moment is None or moment in held):
-                held.remove(held[0] if moment is None else moment)
-            self._keep(user_id, held)
-            woken = self._waiting.pop(user_id, set()) if not held else set[asyncio.Future[None]]()
-        for future in woken:
+            self._keep(user_id, [t for t in self._turns.get(user_id, ()) if t is not turn])
+            waiting = user_id not in self._turns and self._waiting.pop(user_id, None)
+        for future in waiting or ():
             loop = future.get_loop()
             if not loop.is_closed():
                 loop.call_soon_threadsafe(_done, future)
 
-    def _keep(self, user_id: str, held: list[float]) -> None:
+    def _keep(self, user_id: str, held: list[_Turn]) -> None:
         if held:
-            self._began[user_id] = held
+            self._turns[user_id] = held
         else:
-            self._began.pop(user_id, None)
+            self._turns.pop(user_id, None)
 
 
 def _done(future: "asyncio.Future[None]") -> None:
