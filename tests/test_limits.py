@@ -467,7 +467,7 @@ def test_no_more_requests_are_under_way_than_allowed(opened):
             "limit": "concurrent",
             "until": None,
         }
-        gumem.user(waiting[1]).forget(text="I am")
+        gumem.user(waiting[1]).forget(everything=True)
         ended = pool.submit(gumem.flush, 20)
         model.release("memory")
         assert ended.result()

@@ -152,9 +152,7 @@ class Budget:
     def _error(self, limited: Limited, where: str, *, refused: bool = False) -> LimitReached:
         seconds = max(0.0, limited.until - self.clock.seconds())
         why = f"{_WHY[limited.limit]}: it is not asked for {seconds:.0f} s, and what waits is kept"
-        return LimitReached(
-            why, limit=limited.limit, seconds=seconds, where=where, refused=refused
-        )
+        return LimitReached(why, limit=limited.limit, seconds=seconds, where=where, refused=refused)
 
     # -- slots -----------------------------------------------------------------------------------
 
