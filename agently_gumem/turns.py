@@ -360,10 +360,15 @@ class SessionTurns:
 
     async def _decide(self, scope: Scope, **happened: Any) -> None:
         """Ask the trigger beside a turn, when something has happened, and digest at once."""
+        if await self._fires(scope, **happened):
+            last_chance = bool(happened.get("ended"))
+            self._digests.start(scope, beside=True, last_chance=last_chance)
+
+    async def _fires(self, scope: Scope, **happened: Any) -> bool:
+        """Ask the trigger about what has happened beside a turn."""
         state = self._state(scope, await self._measured(self._window()))
         state = replace(state, **happened)
-        if await self._asked(state):
-            self._digests.start(scope, beside=True, last_chance=state.ended)
+        return await self._asked(state)
 
     def _window(self) -> Sequence[Any]:
         return self.host.window_of(self) if self.host is not None else ()
