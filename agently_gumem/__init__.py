@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         NotFound,
         StoreError,
     )
+    from agently_gumem.flow import Stage, recall_chunk, remember_chunk, stage_chunk
     from agently_gumem.gumem import GUMem
     from agently_gumem.hooks import DROP, HookEvent, Hooks, verify_signature
     from agently_gumem.privacy import PrivacyPolicy, Retention, Treatment
@@ -86,6 +87,7 @@ __all__ = [
     "Retention",
     "SessionEnd",
     "StableFact",
+    "Stage",
     "StageBoundary",
     "StoreError",
     "Summary",
@@ -98,6 +100,9 @@ __all__ = [
     "WindowExceeds",
     "__version__",
     "estimate_tokens",
+    "recall_chunk",
+    "remember_chunk",
+    "stage_chunk",
     "verify_signature",
 ]
 
@@ -110,6 +115,7 @@ _HOMES = {
         "Closed ConfigError EmbedderError EmbedderMismatch GUMemError HookError ModelError "
         "NotFound StoreError"
     ),
+    "flow": "Stage recall_chunk remember_chunk stage_chunk",
     "gumem": "GUMem",
     "hooks": "DROP HookEvent Hooks verify_signature",
     "privacy": "PrivacyPolicy Retention Treatment",

@@ -12,12 +12,19 @@ from agently_gumem.remember.job import DigestReport
 from agently_gumem.session import MemorySession
 from agently_gumem.turns import NOTHING, Handled
 from agently_gumem.user import UserMemory
+from agently_gumem.versions import (
+    agent_analysis,
+    has_agent_handlers,
+    is_agent,
+    lists_of,
+    mend_doubles,
+    own_analysis,
+    put_analysis,
+    register_execution,
+)
 
 Existing = Literal["chain", "replace", "error"]
 UserOf = str | Callable[[str], str]
-# Where Agently keeps an agent's own analysis handler; there is no public way to read it.
-_AGENT_HANDLER = "_SessionExtension__session_analysis_handler"
-_OF_AN_AGENT = ("sessions", "extension_handlers", "activate_session")
 ATTACHED = "_gumem_attached"
 BOUND = "_gumem_host"
 
@@ -46,9 +53,10 @@ class AgentMemory:
         self._options = options
         self._sessions: dict[str, tuple[Any, MemorySession]] = {}
         self._refused: dict[str, str] = {}
-        self._host = Host(agent, engine, self._resolve)
+        self._host = Host(agent, engine, self._resolve, on_activate=self._bind_later)
         self._existing: Existing = existing
         self._before: dict[int, tuple[Any, Any]] = {}
+        self._bound: dict[int, Any] = {}
         self._agent_before: Any = None
         self._attach()
 
@@ -78,10 +86,8 @@ class AgentMemory:
         if getattr(self._agent, ATTACHED, None) is not self:
             return
         delattr(self._agent, ATTACHED)
-        self._agent.register_session_analysis_handler(self._agent_before)
-        for session, handler in self._before.values():
-            session.register_analysis_handler(handler)
         self._host.remove()
+        self._give_back()
         for _, memory in self._sessions.values():
             memory.detach()
 
@@ -193,7 +199,7 @@ class AgentMemory:
 
     def _attach(self) -> None:
         agent = self._agent
-        if not all(hasattr(agent, name) for name in _OF_AN_AGENT):
+        if not is_agent(agent):
             raise ConfigError(
                 "attach takes an agent made by Agently.create_agent(), not one of type "
                 f"{type(agent).__name__}"
@@ -205,26 +211,57 @@ class AgentMemory:
                 "sessions of this agent have a memory by GUMem.session(agent=...): detach() them "
                 "before attach"
             )
-        if not hasattr(agent, "register_session_analysis_handler"):
-            raise ConfigError(
-                "attach needs an Agently agent of 4.0.8.1 or later: on 4.0.8 use GUMem.session and "
-                "register its two handlers"
-            )
-        self._agent_before = getattr(agent, _AGENT_HANDLER, None)
-        # Activating a session binds the agent's handler to it: such a one is no handler of its own.
+        self._agent_before = agent_analysis(agent)
         for session in agent.sessions.values():
-            handler = session._analysis_handler
-            if _is_custom(handler) and handler != self._agent_before:
-                self._before[id(session)] = (session, handler)
+            self._note_before(session)
         if self._existing == "error" and (self._agent_before is not None or self._before):
             raise ConfigError(
                 'the agent has an analysis handler already: use existing="chain" to keep it and '
                 'ask it too, or existing="replace"'
             )
         setattr(agent, ATTACHED, self)
-        agent.register_session_analysis_handler(self._analysis)
-        agent.register_session_resize_handler(self._options.strategy, self._execution)
+        for session in agent.sessions.values():
+            mend_doubles(*lists_of(session))
+        self._give()
         self._host.install()
+
+    def _note_before(self, session: Any) -> None:
+        """Note a handler of a session's own; one that the agent gave it is none."""
+        handler = own_analysis(session)
+        if handler is not None and handler != self._agent_before:
+            self._before[id(session)] = (session, handler)
+
+    def _give(self) -> None:
+        """Register our two handlers: at the agent, or at each session where that knows none."""
+        if has_agent_handlers(self._agent):
+            self._agent.register_session_analysis_handler(self._analysis)
+            self._agent.register_session_resize_handler(self._options.strategy, self._execution)
+            return
+        for session in self._agent.sessions.values():
+            self._bind(session)
+
+    def _bind(self, session: Any) -> None:
+        mend_doubles(*lists_of(session))
+        session.register_analysis_handler(self._analysis)
+        register_execution(session, self._options.strategy, self._execution)
+        self._bound[id(session)] = session
+
+    def _bind_later(self, session: Any) -> None:
+        """Bind a session that is activated, as an agent's own handlers are bound anew each time."""
+        if has_agent_handlers(self._agent):
+            return
+        if id(session) not in self._bound:
+            self._note_before(session)
+        self._bind(session)
+
+    def _give_back(self) -> None:
+        """Give the agent, or each session, the analysis handler that was there before."""
+        if has_agent_handlers(self._agent):
+            self._agent.register_session_analysis_handler(self._agent_before)
+        for session in self._bound.values():
+            put_analysis(session, None)
+        for session, handler in self._before.values():
+            put_analysis(session, handler)
 
     def _resolve(self, key: str, session: Any) -> MemorySession | None:
         """Return the memory of a session; one whose user is not known has none."""
@@ -272,8 +309,3 @@ class AgentMemory:
         if memory is None:
             return NOTHING
         return await memory.execution_handler(full, window, memo, settings)
-
-
-def _is_custom(handler: Any) -> bool:
-    """Tell whether a session has an analysis handler of its own."""
-    return handler is not None and getattr(handler, "__name__", "") != "_default_analysis_handler"

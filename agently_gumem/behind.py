@@ -60,7 +60,7 @@ class Digests:
             return self.running
         ids = waiting_ids(scope, self._session_id)
         if ids:
-            self._task = self._spawn(scope, Job(ids=ids, agent=self._agent()))
+            self._task = self._spawn(scope, ids)
         return self.running
 
     async def now(self, scope: Scope, *, retry_failed: bool = False) -> DigestReport:
@@ -84,7 +84,7 @@ class Digests:
         left = (scope.leftover & waiting_ids(scope, self._session_id)) - own
         scope.leftover = frozenset()
         if left and not scope.paused:
-            self._spawn(scope, Job(ids=left, agent=self._agent()))
+            self._spawn(scope, left)
 
     async def wait(self) -> None:
         """Wait for the present one at most as long as a turn may, and for the same one once."""
@@ -107,7 +107,8 @@ class Digests:
         await self._engine.told()
         return not self.running
 
-    def _spawn(self, scope: Scope, job: Job) -> "asyncio.Task[DigestReport]":
+    def _spawn(self, scope: Scope, ids: frozenset[str]) -> "asyncio.Task[DigestReport]":
+        job = Job(ids=ids, agent=self._agent(), asked_by=self._session_id)
         scope.in_use += 1
         task = self._engine.worker.spawn(self._run(scope, job))
         self._engine.digests.add(task)
@@ -129,12 +130,9 @@ class Digests:
             self.last = DigestReport(error=type(error).__name__)
             _log.warning("digest failed (%s), its messages wait", self.last.error)
             _log.debug("digest failed", exc_info=error)
-            told = {"session_id": self._session_id, "error": self.last.error}
-            self._engine.tell_beside("digest_failed", told, warning=True)
             return self.last
         scope.backoff.succeeded()
         self.last = report
-        self._engine.tell_beside("digested", {"session_id": self._session_id, **report.payload()})
         return report
 
 

@@ -2,22 +2,24 @@
 
 import asyncio
 import concurrent.futures
+import logging
 import os
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
 from agently_gumem.config import Limits, RecallConfig
 from agently_gumem.errors import Closed, ConfigError
-from agently_gumem.events import emit
+from agently_gumem.events import Events
 from agently_gumem.model import Usage
 from agently_gumem.scope import Scope, Services
 from agently_gumem.troubles import Troubles
 from agently_gumem.worker import Worker
 
+_log = logging.getLogger("agently_gumem")
 # Seconds that `flush` waits for hooks of events.
 HOOKS_WITHIN = 2.0
 _OFF = frozenset({"1", "true", "yes", "on"})
@@ -81,7 +83,7 @@ class Engine:
         self.timers: dict[tuple[str, str, str], asyncio.TimerHandle] = {}
         self.digests: set[asyncio.Task[Any]] = set()
         self.endings: set[concurrent.futures.Future[Any]] = set()
-        self._tells: set[asyncio.Task[None]] = set()
+        self.events = Events()
         self.troubles = Troubles()
         self.closed = False
         self._open = open_services
@@ -178,27 +180,17 @@ class Engine:
         self.endings.add(future)
         future.add_done_callback(self.endings.discard)
 
-    async def tell(self, kind: str, payload: dict[str, Any], *, warning: bool = False) -> None:
-        """Emit an event; hooks of the application never run on the worker's loop."""
-        if not self.worker.here():
-            await emit(kind, payload, warning=warning)
-            return
-
-        def emit_there() -> None:
-            asyncio.run(emit(kind, payload, warning=warning))
-
-        await self.worker.callback(emit_there)
-
-    def tell_beside(self, kind: str, payload: dict[str, Any], *, warning: bool = False) -> None:
-        """Emit an event beside what goes on: a hook may itself wait for that to end."""
-        task = self.worker.spawn(self.tell(kind, payload, warning=warning))
-        self._tells.add(task)
-        task.add_done_callback(self._tells.discard)
+    def failed(self, what: str, error: Exception, whose: Mapping[str, str]) -> None:
+        """Log a failure, emit it, and keep it for `status()`; by its kind, never its text."""
+        _log.warning("memory %s failed: %s", what, type(error).__name__)
+        _log.debug("memory %s failed", what, exc_info=error)
+        self.troubles.note(what, error)
+        told = {**whose, "what": what, "error": type(error).__name__}
+        self.events.tell("failed", told, warning=True)
 
     async def told(self, within: float = HOOKS_WITHIN) -> None:
         """Wait until events are delivered; not for ever, since a hook may be who waits."""
-        if self._tells:
-            await asyncio.wait(set(self._tells), timeout=within)
+        await self.events.told(within)
 
     def shut(self) -> None:
         """Close the store and end the worker; nothing may be under way any more."""
@@ -206,6 +198,7 @@ class Engine:
         for timer in self.timers.values():
             timer.cancel()
         self.worker.close()
+        self.events.close()
         if self._services is not None:
             self._services.store.close()
         self._scopes.clear()

@@ -129,10 +129,11 @@ class GUMem:
                 memo_tokens=self._engine.recall.memo_tokens,
                 hooks=self._hooks,
                 privacy=policy,
+                tell=self._engine.events.tell,
             )
 
         self._engine = Engine(open_services, bounds)
-        self._hooks = Hooks(self._engine.worker, self._engine.tell_beside)
+        self._hooks = Hooks(self._engine.worker, self._engine.events.tell)
         self._engine.recall = as_record(RecallConfig, recall, "recall")
         if not switched_off():
             _ = self._engine.services
@@ -291,6 +292,7 @@ class GUMem:
             "users_in_memory": len({s.user_id for s in scopes}),
             "index_bytes": sum(s.index.nbytes for s in scopes),
             "digests_running": len(engine.digests),
+            "events_left_out": dict(engine.events.left_out),
             "errors": counts,
             "last_error": max(latest, key=lambda e: e["at"], default=None),
         }

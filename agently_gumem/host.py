@@ -18,6 +18,14 @@ from agently_gumem.held import MARK, Held, fingerprint, is_ours
 from agently_gumem.recall.memo import render_memo
 from agently_gumem.session import MemorySession
 from agently_gumem.turns import Request, SessionTurns
+from agently_gumem.versions import (
+    analysis_of,
+    lists_of,
+    mend_doubles,
+    put_analysis,
+    put_memo,
+    take_out_extension,
+)
 
 SECTION = "CHAT SESSION MEMO"
 # Seconds that a question waits for what is recalled for it; then it is asked without.
@@ -34,6 +42,7 @@ class Host:
         engine: The memory's.
         resolve: (key of the session on the agent, Session object) -> its memory, or None.
         on_release: Called when one session's memory is detached on its own.
+        on_activate: Called with the Session object after each `activate_session`.
     """
 
     def __init__(
@@ -42,11 +51,13 @@ class Host:
         engine: Engine,
         resolve: Resolve,
         on_release: Callable[[SessionTurns], None] | None = None,
+        on_activate: Callable[[Any], None] | None = None,
     ) -> None:
         self.agent = agent
         self._engine = engine
         self._resolve = resolve
         self._on_release = on_release
+        self._on_activate = on_activate
         self._flights = Flights()
         self._set_input_keys = False
         self._wrappers: dict[str, Any] = {}
@@ -71,11 +82,7 @@ class Host:
         if not self._active:
             return
         self._active = False
-        handlers = self.agent.extension_handlers
-        rest = [h for h in handlers.get("request_prefixes", []) if h != self._prefix]
-        # `get` returns a copy and `set` merges on some versions: deleting first works on all.
-        del handlers["request_prefixes"]
-        handlers.set("request_prefixes", rest)
+        take_out_extension(self.agent, "request_prefixes", self._prefix)
         if self._set_input_keys:
             self.agent.settings.delete("session.input_keys")
         for name, wrapper in self._wrappers.items():
@@ -87,10 +94,12 @@ class Host:
         @functools.wraps(original)
         def call(*args: Any, **kwargs: Any) -> Any:
             before = self.agent.activated_session
-            bound = {id(s): (s, s._analysis_handler) for s in self.agent.sessions.values()}
+            bound = {id(s): (s, analysis_of(s)) for s in self.agent.sessions.values()}
             result = original(*args, **kwargs)
             after = self.agent.activated_session
             self._bind_again(bound)
+            if self._active and self._on_activate is not None and after is not None:
+                self._on_activate(after)
             if before is not None and before is not after:
                 self._left(before)
             return result
@@ -101,7 +110,7 @@ class Host:
         """Give a session its own analysis handler back, which activating it wipes."""
         for session, handler in bound.values():
             if getattr(handler, "__self__", None) is not session and self._own(session, handler):
-                session._analysis_handler = handler
+                put_analysis(session, handler)
 
     def _own(self, session: Any, handler: Any) -> bool:
         """Tell whether a handler is the one that we gave for this session."""
@@ -161,9 +170,8 @@ class Host:
             return
         settings = session.session_settings
         if is_ours(session.memo, settings) and session.memo != memo:
-            # There is no public way to set it, and a handler can't take it out.
-            session._memo = memo or None
-            settings.set(MARK, fingerprint(session._memo))
+            put_memo(session, memo or None)
+            settings.set(MARK, fingerprint(memo or None))
         if session is self.agent.activated_session and "chat_history" in self.agent.agent_prompt:
             del self.agent.agent_prompt["chat_history"]
             self.agent.agent_prompt.set("chat_history", session.context_window)
@@ -204,17 +212,19 @@ class Host:
             if ours:
                 _set_section(prompt, "")
             return
+        shown = session.context_window
+        mend_doubles(*lists_of(session))
         asked = prompt.get("input")
         request = Request(
             question=_question(prompt),
             recorded=asked if isinstance(asked, str) else "",
             held=_held(session),
         )
-        shown = session.context_window
         work = self._engine.worker.arun(memory.prepare, request)
         context = await asyncio.wait_for(work, RECALL_WITHIN)
         if list(map(id, shown)) != list(map(id, session.context_window)):
-            # What was forgotten came with a history that was restored, and is out of it now.
+            # What was forgotten came with a history that was restored, or stood there twice, and
+            # is out of it now.
             del prompt["chat_history"]
             prompt.set("chat_history", session.context_window)
         text = context.formatted_context
@@ -225,7 +235,7 @@ class Host:
 
 def _held(session: Any) -> Held:
     """Return Agently's own lists: its properties give copies."""
-    return Held(session.session_settings, session._full_context, session._context_window)
+    return Held(session.session_settings, *lists_of(session))
 
 
 def _set_section(prompt: Any, text: str) -> None:

@@ -1,10 +1,12 @@
 """One way to ask the model, through Agently: a prompt in, a validated answer out."""
 
 import asyncio
+import contextlib
 import functools
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar, cast
@@ -15,11 +17,11 @@ from pydantic import BaseModel
 from agently_gumem.errors import ModelError
 from agently_gumem.prompts import Prompt, read_answer
 from agently_gumem.records import aware, now
-from agently_gumem.worker import left_behind
+from agently_gumem.threads import left_behind, run_alone
+from agently_gumem.versions import REQUEST_SETTINGS, is_unparsed, result_of
 
 REQUESTER = "plugins.ModelRequester.OpenAICompatible"
 """Where Agently's settings name the model."""
-_UNPARSED = "<string>:"
 R = TypeVar("R")
 _CORRECTION = (
     "\n\n# CORRECTION\nThe answer before this one could not be used ({problems}). Answer again "
@@ -40,6 +42,20 @@ class Use:
     ok: bool
     where: str = ""
     """Address and name of the model that was asked; empty where that is not known."""
+
+
+_spent: ContextVar[list[Use] | None] = ContextVar("spent", default=None)
+
+
+@contextlib.contextmanager
+def spending() -> Generator[list[Use], None, None]:
+    """Give the list of the requests that the work inside makes, and grows with them."""
+    spent: list[Use] = []
+    token = _spent.set(spent)
+    try:
+        yield spent
+    finally:
+        _spent.reset(token)
 
 
 @dataclass
@@ -144,7 +160,7 @@ class Model:
         # Agently reads an answer with a JSON5 parser in Python, 60 ms for a kilobyte of it: on the
         # worker's loop every user would wait for that. Left behind, a request ends with the
         # timeouts of its HTTP client.
-        task = asyncio.wrap_future(left_behind(lambda: asyncio.run(send()), "gumem-model"))
+        task = asyncio.wrap_future(left_behind(lambda: run_alone(send()), "gumem-model"))
         task.add_done_callback(_retrieve)
         # `wait_for` does not end a request on Agently 4.0.x, which swallows the cancellation: the
         # task is left behind instead, beside the timeouts of its HTTP client.
@@ -173,11 +189,8 @@ class Model:
         request: Any = Agently.create_request() if agent is None else agent.create_temp_request()
         seconds = self.timeout
         ours: dict[str, Any] = {
-            "stream": False,
-            # Where 4.0.x looks for the text of an answer that is not streamed.
-            "content_mapping": {"done": "choices[0].message.content"},
+            **REQUEST_SETTINGS,
             "timeout": {"connect": seconds, "read": seconds, "write": seconds, "pool": seconds},
-            "request_retry": {"max_attempts": 1},
         }
         if self.answer_tokens is not None:
             ours["request_options"] = {"max_tokens": self.answer_tokens}
@@ -186,13 +199,11 @@ class Model:
             request.set_settings(name, value)
         where.append(_where(request.settings))
         request.input(text).output(dict(prompt.output))
-        response = request.get_response()
-        result = getattr(response, "result", response)
+        result = result_of(request.get_response())
         try:
             data = await result.async_get_data()
         except ValueError as error:
-            # 4.0.x raises what its JSON5 parser says of an answer that it can't mend.
-            if not str(error).startswith(_UNPARSED):
+            if not is_unparsed(error):
                 raise
             return None, None
         return data, await result.async_get_meta()
@@ -212,18 +223,12 @@ class Model:
         told = _mapping(_mapping(meta).get("usage"))
         tokens_in = told.get("prompt_tokens") or self.count_tokens(text)
         tokens_out = told.get("completion_tokens") or self.count_tokens(str(data or ""))
-        self.usage.entries.append(
-            Use(
-                now(),
-                user_id,
-                prompt.stage,
-                int(tokens_in),
-                int(tokens_out),
-                time.monotonic() - began,
-                ok,
-                where,
-            )
-        )
+        seconds = time.monotonic() - began
+        tokens = int(tokens_in), int(tokens_out)
+        use = Use(now(), user_id, prompt.stage, *tokens, seconds, ok, where)
+        self.usage.entries.append(use)
+        if (spent := _spent.get()) is not None:
+            spent.append(use)
 
 
 def named(address: str, name: str) -> str:

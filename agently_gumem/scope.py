@@ -22,6 +22,7 @@ from agently_gumem.config import Limits
 from agently_gumem.embedder import Embedder
 from agently_gumem.embedding import Refusals, embed_each, is_vector
 from agently_gumem.errors import StoreError
+from agently_gumem.events import Tell
 from agently_gumem.hooks import Hooks
 from agently_gumem.ids import Ids
 from agently_gumem.memo_schema import MemoSchema
@@ -65,6 +66,7 @@ class Services:
     """Bound of the memo."""
     hooks: Hooks
     privacy: PrivacyPolicy
+    tell: Tell
     refusals: Refusals = field(default_factory=Refusals)
 
     @property
@@ -149,6 +151,13 @@ class Scope:
                 await storing(self.rows.write, [to_row(self.memo, None)], dirty=True)
         if left.emptied:
             await storing(self.rows.write, [to_row(m, None) for m in left.emptied], dirty=True)
+
+    def tell(
+        self, kind: str, payload: Mapping[str, Any], session_id: str = "", *, warning: bool = False
+    ) -> None:
+        """Tell an event of this user; `payload` holds counts and reasons, never a text."""
+        whose = {"user_id": self.user_id, "space": self.space, "session_id": session_id}
+        self.services.tell(kind, {**whose, **payload}, warning=warning)
 
     def next_sequence(self) -> int:
         """Give the next place in the order of the user's messages."""

@@ -11,6 +11,7 @@ from agently_gumem.records import MemoryContext, Message, now
 from agently_gumem.remember import journal as journaling
 from agently_gumem.remember.job import DigestReport
 from agently_gumem.scope import Scope
+from agently_gumem.triggers import TriggerState
 from agently_gumem.turns import SessionTurns
 from agently_gumem.worker import awaitable, blocking
 
@@ -112,26 +113,26 @@ class MemorySession(SessionTurns):
                     return False
                 scope.marks.add(mark)  # before anything is awaited: two marks at once are one
             try:
-                fired = await self._note_stage(scope, end, mark)
+                state = await self._note_stage(scope, end, mark)
             except BaseException:
                 scope.marks.discard(mark)  # not marked: it can be marked again
                 raise
-            if fired:
-                self._digests.start(scope, beside=True)
+            if state is not None:
+                self._start_beside(scope, state)
         if end.wait:
             await self._digests.wait()
         return True
 
-    async def _note_stage(self, scope: Scope, end: StageEnd, mark: str) -> bool:
-        """Store what a stage said and decided, and its mark; tell whether it is digested now."""
+    async def _note_stage(self, scope: Scope, end: StageEnd, mark: str) -> TriggerState | None:
+        """Store what a stage said and decided, and its mark; tell at which state it is digested."""
         await self._journal_now(scope)
         if end.outcome is not None or end.failed is not None:
             # A mark that broke off and is made again says its outcome once.
             own_id = scope.services.ids.of("outcome", mark) if mark else ""
             await self._keep_outcome(scope, end, own_id)
-        fired = await self._fires(scope, stage=end.name)
+        fired = await self._fired(scope, stage=end.name)
         # A stage that is not digested at its mark goes in with the next one.
-        ends = (end.since, scope.last_sequence) if fired else ()
+        ends = (end.since, scope.last_sequence) if fired is not None else ()
         cuts = [place for place in ends if place is not None]
         scope.cut(self.session_id, cuts)
         if mark:
@@ -213,7 +214,7 @@ class MemorySession(SessionTurns):
 
     def ref(self) -> dict[str, str]:
         """Return what names it, for `GUMem.open`; plain data that can be saved."""
-        return {"user_id": self.user_id, "space": self.space, "session_id": self.session_id}
+        return self._whose
 
     def detach(self) -> None:
         """Stop reading and writing; handlers that are still registered do nothing."""

@@ -56,6 +56,9 @@ async def _each(
                 await work(scope)
         except Exception as error:  # noqa: BLE001  # one user's fault holds up no other
             engine.troubles.note("sweep", error)
+            engine.events.tell(
+                "failed", {"what": "sweep", "error": type(error).__name__}, warning=True
+            )
             _log.warning("the sweep of a user failed: %s", type(error).__name__)
             failed += 1
     return failed

@@ -3,7 +3,6 @@
 No exception of ours reaches the turn: it is logged, emitted as an event, and in `status()`.
 """
 
-import logging
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
@@ -30,9 +29,9 @@ from agently_gumem.scope import Scope
 from agently_gumem.text import make_safe
 from agently_gumem.triggers import Idle, TriggerState, parts
 from agently_gumem.user import UserMemory
+from agently_gumem.versions import mend_doubles
 from agently_gumem.worker import Worker, awaitable, blocking
 
-_log = logging.getLogger("agently_gumem")
 R = TypeVar("R")
 
 Handled = tuple[None, list[Any] | None, Any]
@@ -140,6 +139,10 @@ class SessionTurns:
         return self._engine.worker
 
     @property
+    def _whose(self) -> dict[str, str]:
+        return {"user_id": self.user_id, "space": self.space, "session_id": self.session_id}
+
+    @property
     def active(self) -> bool:
         """Whether it reads and writes at all."""
         return self.options.remember and not self._detached and not switched_off()
@@ -152,6 +155,7 @@ class SessionTurns:
         """Journal what is new, and name our strategy where a digest or a cut is due."""
         if not self.active:
             return None
+        mend_doubles(full_context, context_window)
         return await self.guarded(
             "analysis",
             self.worker.arun(self._analyse, full_context, context_window, memo, session_settings),
@@ -164,6 +168,7 @@ class SessionTurns:
         """Digest, and return `(None, kept window, memo)`; None leaves a part as it is."""
         if not self.active:
             return NOTHING
+        mend_doubles(full_context, context_window)
         return await self.guarded(
             "execution",
             self.worker.arun(self._execute, full_context, context_window, memo, session_settings),
@@ -180,12 +185,11 @@ class SessionTurns:
 
     async def failed(self, what: str, error: Exception) -> None:
         """Log a failure, emit it, and keep it for `status()`; by its kind, never its text."""
-        _log.warning("memory %s failed: %s", what, type(error).__name__)
-        _log.debug("memory %s failed", what, exc_info=error)
-        self._engine.troubles.note(what, error)
-        await self._engine.tell(
-            "error", {"what": what, "error": type(error).__name__}, warning=True
-        )
+        self.note_failure(what, error)
+
+    def note_failure(self, what: str, error: Exception) -> None:
+        """Do what `failed` does, on any thread, also where the memory is closed."""
+        self._engine.failed(what, error, self._whose)
 
     async def _analyse(self, full: Any, window: Any, memo: Any, settings: Any) -> str | None:
         mirror = self._mirror_of(settings)
@@ -201,8 +205,11 @@ class SessionTurns:
             self._counted(scope, new)
             self._digests.look_back(scope)
             shown = await self._measured(window)
-            fired = await self._asked(self._state(scope, shown))
+            state = self._state(scope, shown)
+            fired = await self._asked(state)
             started = fired and self._digests.start(scope)
+            if fired:
+                self._told_triggered(state, started)
             self._analysed = True
             cut = not scope.paused and self._cut(shown)[1] > 0
             due = started or cut or self._memo_is_new(scope, memo, settings)
@@ -360,15 +367,23 @@ class SessionTurns:
 
     async def _decide(self, scope: Scope, **happened: Any) -> None:
         """Ask the trigger beside a turn, when something has happened, and digest at once."""
-        if await self._fires(scope, **happened):
-            last_chance = bool(happened.get("ended"))
-            self._digests.start(scope, beside=True, last_chance=last_chance)
+        state = await self._fired(scope, **happened)
+        if state is not None:
+            self._start_beside(scope, state)
 
-    async def _fires(self, scope: Scope, **happened: Any) -> bool:
-        """Ask the trigger about what has happened beside a turn."""
+    async def _fired(self, scope: Scope, **happened: Any) -> TriggerState | None:
+        """Ask the trigger about what has happened; give the state that it fires at."""
         state = self._state(scope, await self._measured(self._window()))
         state = replace(state, **happened)
-        return await self._asked(state)
+        return state if await self._asked(state) else None
+
+    def _start_beside(self, scope: Scope, state: TriggerState) -> None:
+        started = self._digests.start(scope, beside=True, last_chance=state.ended)
+        self._told_triggered(state, started)
+
+    def _told_triggered(self, state: TriggerState, started: bool) -> None:
+        told = {"digest": started, **{k: v for k, v in vars(state).items() if v is not None}}
+        self._engine.events.tell("triggered", {**self._whose, **told})
 
     def _window(self) -> Sequence[Any]:
         return self.host.window_of(self) if self.host is not None else ()

@@ -1,5 +1,7 @@
 """One user's memory, for code that has no Agently session at hand."""
 
+import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, TypeVar, cast
@@ -144,7 +146,15 @@ class UserMemory(Listing, Forgetting, Correcting, Explaining, Governing, Reporti
                 )
                 for name in names
             ]
-            return await recall(scope, [s for s in beside if not s.paused], asked)
+            began = time.monotonic()
+            context = await recall(scope, [s for s in beside if not s.paused], asked)
+            told = {**_recalled(context), "seconds": time.monotonic() - began}
+            scope.tell("recalled", told, asked.session_id or "")
+            return context
+
+    def note_failure(self, what: str, error: Exception) -> None:
+        """Log, emit and count a failure of what was done for it inside somebody's flow."""
+        self._engine.failed(what, error, {"user_id": self.user_id, "space": self.space})
 
     def config(self, given: ConfigLike) -> RecallConfig:
         """Lay a config, or a dict of some of its fields, over the GUMem's own.
@@ -268,6 +278,12 @@ def _listed(kind: type[R], given: object, what: str) -> list[R]:
             f"them, not {type(given).__name__}"
         )
     return [as_record(kind, one, what) for one in cast("Iterable[Any]", given)]
+
+
+def _recalled(context: MemoryContext) -> dict[str, Any]:
+    """Count what was recalled."""
+    layers = Counter(item.layer for item in context.items)
+    return {"items": dict(layers), "tokens": context.tokens, "abstained": context.abstained}
 
 
 def _message_of(action: Action) -> Message:

@@ -125,7 +125,7 @@ class Digests:
 
     def __init__(self) -> None:
         self._events: queue.Queue[Any] = queue.Queue()
-        kinds = ["gumem.digested", "gumem.digest_failed"]
+        kinds = ["gumem.digested", "gumem.failed"]
         center = Agently.event_center
         center.register_hook(self._events.put, event_types=kinds, hook_name="gumem_demo")
 

@@ -1,14 +1,24 @@
 """What the end-to-end tests share: agents on a scripted model, the ways in, ten planted facts."""
 
 import contextlib
+import functools
 import json
 import warnings
+from types import SimpleNamespace
 
 from agently import Agently
+from agently.core import Session
 
 from agently_gumem import GUMem
+from agently_gumem.versions import has_agent_handlers, register_execution
 
 STRATEGY = "compress_with_memo"
+# What the installed version of Agently has: 4.0.8 knows no handlers of an agent and one name for
+# what a strategy does.
+LEVELS = ["agent", "session"] if has_agent_handlers(Agently.create_agent()) else ["session"]
+METHODS = [
+    m for m in ("register_execution_handlers", "register_resize_handler") if m in dir(Session)
+]
 
 # What was said in session one, the question of session two, and what its answer must hold. No
 # answer stands in its question, nor in another one.
@@ -66,27 +76,51 @@ def pairs(messages):
     return [(m.role, m.content) for m in messages]
 
 
-def register(session, handler, name=STRATEGY, *, method="register_execution_handlers"):
+def register(session, handler, name=STRATEGY, *, method=METHODS[0]):
     """Register an execution handler by the given method, deprecated or not."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         getattr(session, method)(name, handler)
 
 
+def handled_before(agent, session_id, analysis, execution=None, *, level=LEVELS[0]):
+    """Give an agent the handlers of an application; or its session, where only that takes any."""
+    if level == "agent":
+        agent.register_session_analysis_handler(analysis)
+        if execution is not None:
+            agent.register_session_resize_handler("own", execution)
+        return
+    agent.activate_session(session_id=session_id)
+    agent.activated_session.register_analysis_handler(analysis)
+    if execution is not None:
+        register_execution(agent.activated_session, "own", execution)
+
+
 @contextlib.contextmanager
 def hooked(*kinds):
-    """Collect events of Agently's centre while the block runs."""
+    """Collect events of Agently's centre while the block runs, on any version."""
     events = []
     name = f"e2e-{id(events)}"
+    center = Agently.event_center
 
     async def keep(event):
         events.append(event)
 
-    Agently.event_center.register_hook(keep, event_types=list(kinds), hook_name=name)
+    async def keep_data(message):
+        if message.meta.get("event_type") in kinds:
+            told = {"event_type": message.meta["event_type"], "payload": message.content}
+            events.append(SimpleNamespace(**told, level=message.level))
+
+    if hasattr(center, "create_emitter"):
+        center.register_hook(keep, event_types=list(kinds), hook_name=name)
+        undo = functools.partial(center.unregister_hook, name)
+    else:
+        center.register_hook("data", keep_data, hook_name=name)
+        undo = functools.partial(center.unregister_hook, "data", name)
     try:
         yield events
     finally:
-        Agently.event_center.unregister_hook(name)
+        undo()
 
 
 def fact_answer(request):
@@ -107,7 +141,7 @@ def attached(gumem, agent, session_id, **options):
     return memory.session()
 
 
-def seeded(gumem, agent, session_id, *, method="register_execution_handlers", **options):
+def seeded(gumem, agent, session_id, *, method=METHODS[0], **options):
     """The seed's own lines, with its two functions swapped for ours."""
     agent.activate_session(session_id=session_id)
     session = agent.activated_session
@@ -127,7 +161,7 @@ def executing(gumem, agent, session_id, **options):
         return STRATEGY if len(window) > 6 or len(full) < 3 else None
 
     session.register_analysis_handler(analyse)
-    register(session, memory.execution_handler, method="register_resize_handler")
+    register_execution(session, STRATEGY, memory.execution_handler)
     return memory
 
 
@@ -141,17 +175,17 @@ def analysing(gumem, agent, session_id, **options):
         return None, list(window)[-2:], "Developer's own memo."
 
     session.register_analysis_handler(memory.analysis_handler)
-    register(session, execute, method="register_resize_handler")
+    register_execution(session, STRATEGY, execute)
     return memory
 
 
 def chained(gumem, agent, session_id, **options):
-    """Attach beside an agent-level handler that was there before."""
+    """Attach beside a handler that was there before."""
 
     async def before(full, window, memo, settings):
         return None
 
-    agent.register_session_analysis_handler(before)
+    handled_before(agent, session_id, before)
     return attached(gumem, agent, session_id, **options)
 
 

@@ -665,7 +665,7 @@ def test_usage_and_events_tell_what_was_done(use):
         assert usage["tokens_in"] > 1_000
         assert gumem.usage("alice")["requests"] == 1
         assert gumem.usage(since=datetime.now(timezone.utc))["requests"] == 0
-        assert [e.payload["messages"] for e in events] == [2]
+        assert [e.payload["messages"] for e in events] == [3, 2]
         assert "tea" not in json.dumps(events[0].payload)
         assert memory.status()["last_digest"]["error"] == "ModelError"
 

@@ -63,7 +63,7 @@ def test_a_model_that_fails_costs_no_turn_and_no_message(kind, gumem):
     with ScriptedModel("Noted.", memory=lambda r: reply if broken[0] else fact_answer(r)) as model:
         agent = agent_of(model)
         memory = attached(gumem, agent, "s", when=EveryNTurns(1), wait=20)
-        with hooked("gumem.digest_failed") as events:
+        with hooked("gumem.failed") as events:
             assert agent.input(TELL).start() == "Noted."
         assert [(e.payload["error"], e.payload["session_id"]) for e in events] == [
             ("ModelError", "s")
@@ -256,7 +256,7 @@ def test_an_empty_answer_is_a_success(gumem):
     with ScriptedModel("Noted.", memory={"facts": []}) as model:
         agent = agent_of(model)
         memory = attached(gumem, agent, "s", when=EveryNTurns(1), wait=20)
-        with hooked("gumem.digest_failed", "gumem.digested") as events:
+        with hooked("gumem.failed", "gumem.digested") as events:
             agent.input("Hello there.").start()
         assert [e.event_type for e in events] == ["gumem.digested"]
         assert len(model.memory_requests) == 1
@@ -389,7 +389,7 @@ def test_a_secret_reaches_no_file_no_log_no_event_and_no_request(kind, tmp_path,
     secret = SECRETS[kind]
     plain = re.sub(r"\s", "", secret)
     caplog.set_level(logging.INFO)
-    kinds = ["gumem.digested", "gumem.digest_failed", "gumem.error"]
+    kinds = ["gumem.digested", "gumem.failed"]
     with RuleModel("Noted.") as model, hooked(*kinds) as events:
         with GUMem(tmp_path) as gumem:
             agent = agent_of(model)
@@ -431,7 +431,7 @@ def test_a_failure_is_told_by_kind_and_never_by_what_was_said(caplog):
     bad = {"facts": [{"content": "zebra", "sources": ["m1"], "confidence": "zebra"}]}
     with (
         ScriptedModel("Noted.", memory=answering(bad, then="prose zebra")) as model,
-        hooked("gumem.digest_failed", "gumem.digested", "gumem.error") as events,
+        hooked("gumem.failed", "gumem.digested") as events,
         GUMem() as gumem,
     ):
         agent = agent_of(model)

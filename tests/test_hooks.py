@@ -1016,7 +1016,7 @@ def test_a_hook_that_hangs_holds_up_nobody_else(gumem):
 def test_a_failure_is_emitted_and_in_the_status(gumem):
     """An application that listens to events learns which hook failed, and nothing that was said."""
     gumem.hooks.add("message.before_add", lambda event: 1 / 0, name="bad")
-    with hooked("gumem.hook_failed") as events:
+    with hooked("gumem.failed") as events:
         gumem.user("alice").add_messages({"content": "I like tea."})
         assert gumem.flush()
     (event,) = events

@@ -447,7 +447,7 @@ def test_a_function_that_raises_is_told_and_never_reaches_the_turn():
     def when(state):
         raise ZeroDivisionError("mine")
 
-    with ScriptedModel() as model, GUMem() as gumem, hooked("gumem.error") as events:
+    with ScriptedModel() as model, GUMem() as gumem, hooked("gumem.failed") as events:
         agent, memory = start(gumem, model, when=when)
         turns(agent, *SAID[:7])
         assert len(window(agent)) == 4

@@ -6,6 +6,8 @@ import json
 import pytest
 from agently import Agently
 from e2e import (
+    LEVELS,
+    METHODS,
     PLANTED,
     WAYS,
     agent_of,
@@ -13,6 +15,7 @@ from e2e import (
     attached,
     executing,
     fact_answer,
+    handled_before,
     old_memo_json,
     pairs,
     register,
@@ -76,7 +79,7 @@ def test_each_turn_of_a_second_session_carries_what_its_question_needs(way, mode
         assert answer not in json.dumps(request.messages[:-1], ensure_ascii=False)
 
 
-@pytest.mark.parametrize("method", ["register_execution_handlers", "register_resize_handler"])
+@pytest.mark.parametrize("method", METHODS)
 def test_the_seed_pattern_keeps_turns_trims_and_recalls(method, model, gumem):
     """The seed's lines with our two functions digest, cut the window and keep every turn."""
     agent = agent_of(model)
@@ -139,7 +142,7 @@ def test_analysis_alone_leaves_memo_and_window_to_the_developers_handler(model, 
     assert not known.user("alice").messages(event_type="imported_memo")
 
 
-@pytest.mark.parametrize("level", ["agent", "session"])
+@pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("existing", ["chain", "replace"])
 def test_a_handler_that_was_there_is_kept_and_asked_or_replaced(existing, level, model, known):
     """`existing` decides whether an earlier analysis handler goes on being asked."""
@@ -149,13 +152,9 @@ def test_a_handler_that_was_there_is_kept_and_asked_or_replaced(existing, level,
     async def before(full, window, memo, settings):
         calls.append(len(full))
 
-    if level == "agent":
-        agent.register_session_analysis_handler(before)
-        attached(known, agent, "s", existing=existing)
-    else:
-        agent.activate_session(session_id="s")
-        agent.activated_session.register_analysis_handler(before)
-        known.attach(agent, user_id="alice", existing=existing)
+    handled_before(agent, "s", before, level=level)
+    known.attach(agent, user_id="alice", existing=existing)
+    agent.activate_session(session_id="s")
     agent.input("What tea do I drink?").start()
     assert calls == ([1, 2] if existing == "chain" else [])
     assert "oolong" in last(model).memo_section
@@ -172,8 +171,7 @@ def test_a_handler_that_was_there_may_name_its_own_strategy(model, known):
     async def own(full, window, memo, settings):
         return None, window[-2:], "own memo"
 
-    agent.register_session_analysis_handler(before)
-    agent.register_session_resize_handler("own", own)
+    handled_before(agent, "s", before, own)
     attached(known, agent, "s")
     agent.input("Hello there.").start()
     agent.input("What tea do I drink?").start()
@@ -183,7 +181,7 @@ def test_a_handler_that_was_there_may_name_its_own_strategy(model, known):
     assert len(known.user("alice").messages("s")) == 4
 
 
-@pytest.mark.parametrize("level", ["agent", "session"])
+@pytest.mark.parametrize("level", LEVELS)
 def test_a_handler_that_was_there_can_be_an_error(level, model, gumem):
     """existing="error" refuses an agent that has a handler, and leaves the agent as it was."""
     agent = agent_of(model)
@@ -192,10 +190,7 @@ def test_a_handler_that_was_there_can_be_an_error(level, model, gumem):
         return None
 
     agent.activate_session(session_id="s")
-    if level == "agent":
-        agent.register_session_analysis_handler(before)
-    else:
-        agent.activated_session.register_analysis_handler(before)
+    handled_before(agent, "s", before, level=level)
     with pytest.raises(ConfigError, match="chain"):
         gumem.attach(agent, user_id="alice", existing="error")
     assert agent.settings.get("session.input_keys") is None
@@ -558,9 +553,9 @@ def test_detach_gives_the_agent_back_as_it_was(model, known):
         calls.append(len(full))
 
     calls = []
-    agent.register_session_analysis_handler(of_agent)
-    agent.activate_session(session_id="own")
-    agent.activated_session.register_analysis_handler(of_session)
+    if "agent" in LEVELS:
+        handled_before(agent, "own", of_agent)
+    handled_before(agent, "own", of_session, level="session")
     agent.activate_session(session_id="plain")
     agent.sessions["own"].register_analysis_handler(of_session)
     before = {

@@ -13,17 +13,19 @@ from agently_gumem.errors import ConfigError
 from agently_gumem.flow._data import (
     MemoryOf,
     RunOf,
-    found,
-    put_resource,
+    memories_of,
     run_of,
     user_of,
     visits,
     write,
 )
-from agently_gumem.flow._stage import MEMORY, RUN_ID, Outcome, Since, Stage, check, told
-from agently_gumem.flow._steps import Steps, arun
+from agently_gumem.flow._stage import MEMORY, RUN_ID, Outcome, Since, Stage, check, tell
+from agently_gumem.flow._steps import arun
 from agently_gumem.records import MemoryContext, Message, as_record
+from agently_gumem.user import UserMemory
+from agently_gumem.versions import put_resource
 
+R = TypeVar("R")
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 AsyncHandler = Callable[[Any], Awaitable[Any]]
 To = Literal["state", "value", "resource"]
@@ -108,23 +110,24 @@ def recall_chunk(
     if to not in ("state", "value", "resource"):
         raise ConfigError(f'to={to!r} is none of "state", "value", "resource"')
 
-    async def recalled(data: Any) -> MemoryContext:
+    async def recalled(data: Any, told: list[UserMemory]) -> MemoryContext:
         asked = data.value if query is None else query(data)
         if not isinstance(asked, str):
             asked = json.dumps(asked, ensure_ascii=False, default=str)
-        user, session = user_of(found(data, memory)[0])
-        if user is None:
-            return MemoryContext(query=asked)
-        return await user.async_query(asked, session, **config)
+        user, session = user_of(memories_of(data, memory)[0])
+        told.append(user)
+        if session is not None:
+            return await session.async_recall(asked, **config)
+        return await user.async_query(asked, **config)
 
     async def chunk(data: Any) -> Any:
-        context = await _or_told(f"recall {name!r}", recalled(data), MemoryContext(query=""))
-        text = context.formatted_context
-        if to == "value":
-            return text
-        put = put_resource(data, key, context) if to == "resource" else write(data, key, text)
-        await put.later()
-        return data.value
+        work = functools.partial(recalled, data)
+        context = await _guarded("recall", name, work, MemoryContext(query=""))
+        if to == "resource":
+            put_resource(data, key, context)
+        elif to == "state":
+            await write(data, key, context.formatted_context).later()
+        return context.formatted_context if to == "value" else data.value
 
     return _named(chunk, None, name)
 
@@ -158,16 +161,17 @@ def remember_chunk(
     check(name, memory, run_id, "chunk")
     checked_name(session_id, "session_id")
 
-    async def kept(data: Any) -> None:
+    async def kept(data: Any, told: list[UserMemory]) -> None:
+        user, session = user_of(memories_of(data, memory)[0])
+        told.append(user)
         records = _messages(data.value if messages is None else messages(data))
-        user, session = user_of(found(data, memory)[0])
-        if user is None:
+        if session is not None and not session.active:
             return
         visit = visits.begin(data, name)
         try:
             run = await arun(run_of(data, run_id))
             placed = [_with_id(m, [run, name, visit.number, i]) for i, m in enumerate(records)]
-            await user.async_add_messages(placed, session or session_id)
+            await user.async_add_messages(placed, session.session_id if session else session_id)
             await arun(visit.over(data))
         finally:
             visits.end(visit)
@@ -175,7 +179,7 @@ def remember_chunk(
             await user.async_digest()
 
     async def chunk(data: Any) -> Any:
-        await _or_told(f"remember {name!r}", kept(data), None)
+        await _guarded("remember", name, functools.partial(kept, data), None)
         return data.value
 
     return _named(chunk, None, name)
@@ -206,12 +210,15 @@ def _with_id(message: Message, place: Sequence[Any]) -> Message:
     return message.model_copy(update={"id": f"flow-{own[:32]}"})
 
 
-async def _or_told(what: str, work: Awaitable[R], otherwise: R) -> R:
-    """Await our own work inside a flow: the flow goes on whatever happens in it."""
+async def _guarded(
+    what: str, name: str, work: Callable[[list[UserMemory]], Awaitable[R]], otherwise: R
+) -> R:
+    """Do our own work inside a flow: the flow goes on whatever happens in it."""
+    told: list[UserMemory] = []
     try:
-        return await work
+        return await work(told)
     except Exception as error:  # noqa: BLE001  # the border to the user's flow
-        await arun(told(what, error, ()))
+        tell(what, name, error, told)
         return otherwise
 
 

@@ -4,7 +4,6 @@ Of `data` only what every version of Agently has is used.
 """
 
 import hashlib
-import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from agently_gumem.errors import ConfigError, NotFound
 from agently_gumem.flow._steps import Step, Steps
 from agently_gumem.session import MemorySession
 from agently_gumem.user import UserMemory
+from agently_gumem.versions import read_state, resource_of, state_setters
 
 MemoryOf = str | Callable[[Any], Any]
 RunOf = str | Callable[[Any], Any]
@@ -25,24 +25,10 @@ _VISIT = "gumem_visit"
 _DONE = "done"
 
 
-def read(data: Any, key: str) -> Any:
-    # Agently 4.0.8 has no `state`, and no resources: what a flow keeps is its runtime data.
-    state = getattr(data, "state", None)
-    return data.get_runtime_data(key) if state is None else state.get(key)
-
-
 def write(data: Any, key: str, value: str) -> Step:
-    state = getattr(data, "state", None)
-    if state is None:
-        put, aput = data.set_runtime_data, data.async_set_runtime_data
-    else:
-        put, aput = state.set, state.async_set
+    """Set a text in the execution's state; no chunk that listens to changes is called."""
+    put, aput = state_setters(data)
     return Step(lambda: put(key, value, emit=False), lambda: aput(key, value, emit=False))
-
-
-def resource(data: Any, name: str) -> Any:
-    get = getattr(data, "get_resource", None)
-    return data.get_runtime_data(name) if get is None else get(name)
 
 
 def run_of(data: Any, source: RunOf) -> Steps[str]:
@@ -50,24 +36,24 @@ def run_of(data: Any, source: RunOf) -> Steps[str]:
     if callable(source):
         given = source(data)
     else:
-        given = read(data, source) or resource(data, source)
+        given = read_state(data, source) or resource_of(data, source)
     if given is not None and str(given).strip():
         return str(given)
-    own = read(data, _OWN_RUN)
+    own = read_state(data, _OWN_RUN)
     if own is None:
         own = str(data.execution_id)  # after a load it may be another one: the first is kept
         yield write(data, _OWN_RUN, own)
     return str(own)
 
 
-def found(data: Any, memory: MemoryOf) -> list[Any]:
+def memories_of(data: Any, memory: MemoryOf) -> list[Any]:
     """Return what `memory` names in this execution.
 
     Raises:
         NotFound: There is nothing.
     """
-    found = memory(data) if callable(memory) else resource(data, memory)
-    several = list(cast("Sequence[Any]", found)) if isinstance(found, list | tuple) else [found]
+    given = memory(data) if callable(memory) else resource_of(data, memory)
+    several = list(cast("Sequence[Any]", given)) if isinstance(given, list | tuple) else [given]
     if not several or any(one is None for one in several):
         what = f"runtime resource {memory!r}" if isinstance(memory, str) else "memory function"
         raise NotFound(
@@ -93,7 +79,7 @@ def session_of(found: Any) -> MemorySession:
     )
 
 
-def user_of(found: Any) -> tuple[UserMemory, str | None]:
+def user_of(found: Any) -> tuple[UserMemory, MemorySession | None]:
     """Return the user, and the session where there is one.
 
     Raises:
@@ -103,7 +89,7 @@ def user_of(found: Any) -> tuple[UserMemory, str | None]:
     if isinstance(found, AgentMemory) and found.status()["active"]:
         found = found.session()
     if isinstance(found, MemorySession):
-        return found.user, found.session_id
+        return found.user, found
     if isinstance(found, AgentMemory):
         return found.user, None
     if isinstance(found, UserMemory):
@@ -111,7 +97,7 @@ def user_of(found: Any) -> tuple[UserMemory, str | None]:
     raise ConfigError(f"a memory is a UserMemory or a MemorySession, not {type(found).__name__}")
 
 
-class Visits:
+class _Visits:
     """Which visit of a stage a chunk is; the number and its state are kept in the flow's state.
 
     A visit that the state holds as begun, and that nobody in this process is in, is resumed.
@@ -125,12 +111,12 @@ class Visits:
         """Take the first visit that is neither over nor somebody's."""
         place = f"{_VISIT}_{hashlib.sha256(name.encode()).hexdigest()[:12]}"
         run = str(data.execution_id)
-        over = int(read(data, place) or 0)
+        over = int(read_state(data, place) or 0)
         with self._lock:
             number = over + 1
             while True:
                 key = f"{place}_{number}"
-                kept = read(data, key)
+                kept = read_state(data, key)
                 if kept != _DONE and (run, key) not in self._live:
                     break
                 number += 1
@@ -155,8 +141,8 @@ class Visit:
     def over(self, data: Any) -> Steps[None]:
         """Note in the state that it is over, and that all up to it are where that is so."""
         yield write(data, self.key, _DONE)
-        if int(read(data, self.place) or 0) == self.number - 1:
+        if int(read_state(data, self.place) or 0) == self.number - 1:
             yield write(data, self.place, str(self.number))
 
 
-visits = Visits()
+visits = _Visits()

@@ -6,15 +6,26 @@ import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, cast
 
 from agently_gumem.engine import checked_name
-from agently_gumem.errors import Closed, ConfigError, GUMemError, NotFound
-from agently_gumem.flow._data import MemoryOf, RunOf, Visit, found, run_of, session_of, visits, write
+from agently_gumem.errors import ConfigError, GUMemError, NotFound
+from agently_gumem.flow._data import (
+    MemoryOf,
+    RunOf,
+    Visit,
+    memories_of,
+    run_of,
+    session_of,
+    visits,
+    write,
+)
 from agently_gumem.flow._steps import Step, Steps, arun, in_a_loop, run
 from agently_gumem.session import MemorySession, StageEnd
+from agently_gumem.user import UserMemory
 
 _log = logging.getLogger("agently_gumem")
+R = TypeVar("R")
 Since = Literal["chunk", "mark"]
 Outcome = Callable[[Any], Mapping[str, Any]]
 MEMORY = "memory"
@@ -63,10 +74,19 @@ class Stage:
         self._memories: list[MemorySession] = []
         self._begun: list[int | None] = []
         self._open = False
+        self._outcome: Callable[[], Mapping[str, Any] | None] = lambda: self.outcome
 
     def keep_open(self) -> None:
         """Say that the chunk pauses in the middle of its stage and runs again: no mark yet."""
         self._open = True
+
+    def returns(self, result: R, outcome: Outcome | None) -> R:
+        """Take what a handler returned, and return it; a pause that comes back here keeps open."""
+        if _pauses_here(result):
+            self.keep_open()
+        elif outcome is not None:
+            self._outcome = functools.partial(outcome, result)
+        return result
 
     def __enter__(self) -> "Stage":
         run(self._guarded(self._begin()))
@@ -96,7 +116,10 @@ class Stage:
         try:
             yield from steps
         except Exception as error:  # noqa: BLE001  # the border to the user's flow
-            yield from told(f"stage {self.name!r}", error, self._memories)
+            self._told(error)
+
+    def _told(self, error: Exception) -> None:
+        tell("stage", self.name, error, self._memories[:1])
 
     def _begin(self) -> Steps[None]:
         self._visit = visit = visits.begin(self._data, self.name)
@@ -109,7 +132,7 @@ class Stage:
             except NotFound:
                 self._memories = []  # the chunk may activate one; its end says what is missing
             for memory in self._memories:
-                self._begun.append((yield on(memory, memory.begin_stage)))
+                self._begun.append((yield _on(memory, memory.begin_stage)))
         yield write(self._data, visit.key, json.dumps(self._begun))
 
     def _end(self, error: BaseException | None, *, wait: bool) -> Steps[None]:
@@ -125,49 +148,58 @@ class Stage:
 
     def _mark(self, visit: Visit, error: BaseException | None, *, wait: bool) -> Steps[None]:
         self._memories = self._sessions()
-        run = yield from run_of(self._data, self._run_of)
+        run_id = yield from run_of(self._data, self._run_of)
         failed = [] if error is None else ["failed"]  # a new attempt may yet succeed
-        key = json.dumps([run, self.name, visit.number, *failed])
+        key = json.dumps([run_id, self.name, visit.number, *failed])
         begun = self._begun if len(self._begun) == len(self._memories) else []
+        outcome = self._decided()
         for place, memory in enumerate(self._memories):
             since = begun[place] if begun else None
-            outcome = self.outcome if place == 0 else None
             end = StageEnd(self.name, key, outcome, error, since, wait)
             if error is None or isinstance(error, Exception):
-                yield on(memory, functools.partial(memory.end_stage, end))
+                yield _on(memory, functools.partial(memory.end_stage, end))
             else:
                 memory.end_stage_beside(end)  # cancelled, or the process ends: nothing is awaited
+            outcome = None  # it is remembered once
+
+    def _decided(self) -> Mapping[str, Any] | None:
+        """Ask for the outcome; one that can't be had leaves the mark without."""
+        try:
+            outcome = self._outcome()
+        except Exception as error:  # noqa: BLE001  # the application's own function
+            self._told(error)
+            return None
+        if outcome is None or isinstance(outcome, Mapping):
+            return outcome
+        self._told(ConfigError(f"an outcome is a mapping, not {type(outcome).__name__}"))
+        return None
 
     def _sessions(self) -> list[MemorySession]:
-        return [session_of(one) for one in found(self._data, self._memory_of)]
+        return [session_of(one) for one in memories_of(self._data, self._memory_of)]
 
 
-def on(memory: MemorySession, work: Callable[[], Any]) -> Step:
+def _on(memory: MemorySession, work: Callable[[], Any]) -> Step:
     """Do it on the memory's own loop."""
     return Step(lambda: memory.worker.run(work), lambda: memory.worker.arun(work))
 
 
-def told(what: str, error: Exception, memories: Sequence[MemorySession]) -> Steps[None]:
-    """Log a failure by its kind, and let the memory count it where there is one."""
+def _pauses_here(result: Any) -> bool:
+    """Tell a pause after which the chunk itself runs again; else its work is done."""
+    interrupt = getattr(result, "interrupt", None)
+    if not isinstance(interrupt, Mapping):
+        return False
+    return cast("Mapping[str, Any]", interrupt).get("resume_to") == "self"
+
+
+def tell(
+    what: str, name: str, error: Exception, memories: Sequence[MemorySession | UserMemory]
+) -> None:
+    """Log a failure by its kind, and let the memory count and emit it where there is one."""
+    for memory in memories:
+        memory.note_failure(what, error)
     # Our own texts name parameters; those of others may quote a user.
     why = str(error) if isinstance(error, GUMemError) else type(error).__name__
-    for memory in memories[:1]:
-        try:
-            yield on(memory, functools.partial(memory.failed, what, error))
-        except Closed:
-            break
-        else:
-            return
-    _log.warning("%s is not remembered: %s", what, why)
-
-
-def in_a_loop() -> bool:
-    """Tell whether the caller would hold up a loop: then no digest is waited for."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
+    _log.warning("%s %r is not remembered: %s", what, name, why)
 
 
 def check(name: object, memory: object, run_id: object, since: object) -> None:

@@ -157,11 +157,8 @@ class Forgetting(UserPart):
             done = {**erased.document(), "complete": erased.complete}
             told = {"erased": erased.complete, "erasure": done}
             report = report.model_copy(update=told)
-        counts = {
-            name: len(getattr(report, name))
-            for name in ("messages", "facts", "summaries", "topics", "cut", "kept", "echoes")
-        }
-        self._engine.tell_beside("forgotten", {**counts, "erased": report.erased})
+        told = {"by": "call", **report.counts(), "erased": report.erased}
+        scope.tell("forgotten", told)
         return report
 
     forget, async_forget = blocking(_forget), awaitable(_forget)

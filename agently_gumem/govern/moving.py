@@ -121,8 +121,7 @@ class Moving(UserPart):
                 name = checked_name(session_id or foreign.MEM0, "session_id")
                 report = await _added(scope, messages, name)
         counts = {k: getattr(report, k) for k in ("added", "updated", "known", "refused")}
-        told = {"user_id": self.user_id, "space": self.space, "format": report.format, **counts}
-        self._engine.tell_beside("imported", told)
+        scope.tell("imported", {"format": report.format, **counts})
         return report
 
     export, async_export = blocking(_export), awaitable(_export)

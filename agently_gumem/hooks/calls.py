@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from agently_gumem.errors import HookError
 from agently_gumem.hooks.events import HookEvent
-from agently_gumem.worker import left_behind
+from agently_gumem.threads import left_behind, run_alone
 
 # Calls of one hook at a time, in all and for one user: what hangs must not pile up, and a hook
 # that asks the memory, which asks the hook, must end.
@@ -113,7 +113,7 @@ def _answer(fn: Callable[[HookEvent], Any], event: HookEvent, within: float) -> 
     answer: Any = fn(event)
     if not isinstance(answer, Awaitable):
         return answer
-    return asyncio.run(_within(cast("Awaitable[Any]", answer), within))
+    return run_alone(_within(cast("Awaitable[Any]", answer), within))
 
 
 async def _within(answer: Awaitable[Any], seconds: float) -> Any:

@@ -11,9 +11,10 @@ import math
 import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 from agently_gumem.errors import ConfigError, HookError, NotFound
+from agently_gumem.events import Tell
 from agently_gumem.hooks.calls import Running, call
 from agently_gumem.hooks.deliveries import Deliveries, Delivery
 from agently_gumem.hooks.events import CHANGES, POINTS, HookEvent, read_reply
@@ -26,14 +27,6 @@ R = TypeVar("R")
 _MOST_RETRIES = 10
 
 _log = logging.getLogger("agently_gumem")
-
-
-class Tell(Protocol):
-    """Emits an event beside what goes on."""
-
-    def __call__(self, kind: str, payload: dict[str, Any], *, warning: bool = False) -> None:
-        """Emit it."""
-        ...
 
 
 class Hooks:
@@ -204,13 +197,15 @@ class Hooks:
         _log.warning("hook %s at %s failed: %s", hook.name, hook.point, error)
         _log.debug("hook %s at %s failed", hook.name, hook.point, exc_info=error)
         payload = {
+            "what": "hook",
+            "error": type(error).__name__,
             "hook": hook.name,
             "hook_id": hook.id,
             "point": hook.point,
             "reason": str(error),
             "on_failure": hook.on_failure,
         }
-        self._tell("hook_failed", payload, warning=True)
+        self._tell("failed", payload, warning=True)
 
     async def _connected(self) -> Any:
         if self._client is None:

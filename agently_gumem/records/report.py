@@ -22,6 +22,9 @@ class Outside(Record):
     last: Moment | None = None
 
 
+_COUNTED = ("messages", "facts", "summaries", "topics", "cut", "kept", "echoes")
+
+
 class ForgetReport(Record):
     """What went, what stays, and what is left for others to do."""
 
@@ -47,6 +50,10 @@ class ForgetReport(Record):
     erasure: dict[str, Any] = Field(default_factory=dict)
     """With `erase=True`: what was done to the files, and what of them is left to do."""
     outside: list[Outside] = Field(default_factory=list[Outside])
+
+    def counts(self) -> dict[str, int]:
+        """Say how much of each went, was cut or stays: without an id."""
+        return {name: len(getattr(self, name)) for name in _COUNTED}
 
     @property
     def nothing(self) -> bool:

@@ -4,10 +4,12 @@ They hold half of the package's patterns and a quarter of what its import costs,
 none of them.
 """
 
+import time
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from agently_gumem.model import spending
 from agently_gumem.scope import Scope
 
 
@@ -41,13 +43,36 @@ class Job:
     """Only these messages, where that is settled already."""
     agent: Any | None = None
     retry_failed: bool = False
+    asked_by: str = ""
+    """The session that asks for it, for who is told; empty where none does."""
 
 
 async def digest(scope: Scope, job: Job) -> DigestReport:
-    """Digest all that waits; see `remember.digest.digest`."""
+    """Digest all that waits, and tell what came of it; see `remember.digest.digest`."""
     from agently_gumem.remember import digest as stages
 
-    return await stages.digest(scope, job)
+    began = time.monotonic()
+    asked_by = job.asked_by or job.session_id or ""
+    with spending() as spent:
+        try:
+            report = await stages.digest(scope, job)
+        except Exception as error:
+            told = {"what": "digest", "error": type(error).__name__}
+            scope.tell("failed", told, asked_by, warning=True)
+            raise
+    if report.error:
+        told = {"what": "summarize", "error": report.error}
+        scope.tell("failed", told, asked_by, warning=True)
+    if report.messages or report.summaries or report.memo_changed:
+        cost = {
+            "seconds": time.monotonic() - began,
+            "requests": len(spent),
+            "tokens_in": sum(use.tokens_in for use in spent),
+            "tokens_out": sum(use.tokens_out for use in spent),
+        }
+        told = {**report.payload(), **cost}
+        scope.tell("digested", told, asked_by)
+    return report
 
 
 async def rebuild_memo(scope: Scope, agent: Any | None) -> DigestReport:

@@ -75,6 +75,7 @@ async def journal(
         for place, message in new.items():
             ids[place] = message.id
         _move_on(mirror, head, ids, history)
+        _tell(scope, session_id, new.values())
         return list(new.values())
 
 
@@ -101,6 +102,13 @@ def _is_asked(history: Sequence[Said], mirror: Mirror) -> bool:
         return False
     seen = mirror.seen or []
     return list(history) != list(seen[: last + 1]) or mirror.ids[last] is None
+
+
+def _tell(scope: Scope, session_id: str, new: Collection[Message]) -> None:
+    """Tell how many messages were stored."""
+    if new:
+        told = {"messages": len(new), "pending": len(scope.waiting())}
+        scope.tell("journaled", told, session_id)
 
 
 async def hooked(scope: Scope, made: Mapping[K, Message]) -> dict[K, Message]:
@@ -189,6 +197,7 @@ async def add(scope: Scope, session_id: str, messages: Sequence[Message]) -> lis
         new = await hooked(scope, made) if made else {}
         if new:
             await hooking.write(scope, list(new.values()))
+        _tell(scope, session_id, new.values())
         lost = made.keys() - new.keys()
         told = [new.get(m.id, m) for m in placed if m.id not in lost]
         return [m for m in told if not scope.refuses(m.id)]

@@ -27,7 +27,9 @@ async def expire(scope: Scope, policy: PrivacyPolicy, now: datetime) -> ForgetRe
     if not any_of(wanted):
         return ForgetReport(at=now)
     plan = await forget(scope, lambda records: expired(records, policy, now), RETENTION)
-    return reported(plan, now)
+    report = reported(plan, now)
+    scope.tell("forgotten", {"by": RETENTION.by, **report.counts(), "erased": report.erased})
+    return report
 
 
 def _may_be_due(scope: Scope, policy: PrivacyPolicy, now: datetime) -> bool:

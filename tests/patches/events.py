@@ -1,0 +1,27 @@
+"""What happens is told."""
+
+from patches._patch import Patch
+
+PATCHES: list[Patch] = [
+    Patch(
+        "10 events: each kind",
+        "remember/journal.py",
+        '        scope.tell("journaled", told, session_id)\n',
+        "        pass\n",
+        "tests/test_events.py::test_a_turn_its_digest_and_a_forgetting_are_told_with_counts_and_no_text",
+    ),
+    Patch(
+        "10 events: no names in a log",
+        "events.py",
+        '_OWNER = ("user_id", "space", "session_id")',
+        "_OWNER = ()",
+        "tests/test_events.py::test_each_event_is_a_line_of_the_log_without_names",
+    ),
+    Patch(
+        "10 events: a bound",
+        "events.py",
+        "if self._waiting.qsize() < MOST_WAITING:",
+        "if True:",
+        "tests/test_events.py::test_a_hook_that_blocks_holds_up_no_turn_and_what_it_misses_is_counted",
+    ),
+]
