@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         StoreError,
         StoreLocked,
     )
+    from agently_gumem.flow import Stage, recall_chunk, remember_chunk, stage_chunk
     from agently_gumem.gumem import GUMem
     from agently_gumem.hooks import DROP, HookEvent, Hooks, verify_signature
     from agently_gumem.privacy import PrivacyPolicy, Retention, Treatment
@@ -89,6 +90,7 @@ __all__ = [
     "Retention",
     "SessionEnd",
     "StableFact",
+    "Stage",
     "StageBoundary",
     "StoreError",
     "StoreLocked",
@@ -102,6 +104,9 @@ __all__ = [
     "WindowExceeds",
     "__version__",
     "estimate_tokens",
+    "recall_chunk",
+    "remember_chunk",
+    "stage_chunk",
     "verify_signature",
 ]
 
@@ -114,6 +119,7 @@ _HOMES = {
         "Closed ConfigError EmbedderError EmbedderMismatch GUMemError HookError LimitReached "
         "ModelError NotFound StoreError StoreLocked"
     ),
+    "flow": "Stage recall_chunk remember_chunk stage_chunk",
     "gumem": "GUMem",
     "hooks": "DROP HookEvent Hooks verify_signature",
     "privacy": "PrivacyPolicy Retention Treatment",

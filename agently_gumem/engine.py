@@ -10,7 +10,7 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import lru_cache
 from typing import Any, Protocol
@@ -24,6 +24,7 @@ from agently_gumem.scope import Scope, Services
 from agently_gumem.troubles import Troubles
 from agently_gumem.worker import Worker
 
+_log = logging.getLogger("agently_gumem")
 # Seconds that `flush` waits for hooks of events.
 HOOKS_WITHIN = 2.0
 # Seconds in which everything is stopped and the store closed, whatever hangs: a write that is
@@ -221,6 +222,14 @@ class Engine:
         """Keep what a session does at its end, so that `flush` can wait for it."""
         self.endings.add(future)
         future.add_done_callback(self.endings.discard)
+
+    def failed(self, what: str, error: Exception, whose: Mapping[str, str]) -> None:
+        """Log a failure, emit it, and keep it for `status()`; by its kind, never its text."""
+        _log.warning("memory %s failed: %s", what, type(error).__name__)
+        _log.debug("memory %s failed", what, exc_info=error)
+        self.troubles.note(what, error)
+        told = {**whose, "what": what, "error": type(error).__name__}
+        self.events.tell("failed", told, warning=True)
 
     async def told(self, within: float = HOOKS_WITHIN) -> None:
         """Wait until events are delivered; not for ever, since a hook may be who waits."""

@@ -7,6 +7,7 @@ index after it, in one order; what is read was loaded in one call.
 import asyncio
 import json
 import threading
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -91,6 +92,8 @@ class Scope:
         self.marks: set[str] = set()
         self.asked: dict[str, dict[str, Any]] = {}
         """What a model asked to forget, and waits for the user's word: ids and times."""
+        self.cuts: dict[str, list[int]] = {}
+        """Session, as a keyed hash -> sequences, ascending, at which a stage begins or ends."""
         self.passed_over: set[str] = set()
         self.tombs: dict[str, dict[str, Any]] = {}
         """Keyed hash of a record's id -> what is known of its forgetting: never a text."""
@@ -164,6 +167,11 @@ class Scope:
     def next_sequence(self) -> int:
         """Give the next place in the order of the user's messages."""
         self._sequence += 1
+        return self._sequence
+
+    @property
+    def last_sequence(self) -> int:
+        """The last place that was given."""
         return self._sequence
 
     def messages_of(self, session_id: str) -> list[Message]:
@@ -314,6 +322,7 @@ class Scope:
             self._revision = None
             await self.services.worker.storing(self.rows.forget_all, _flags(tombs))
             self.marks.clear()
+            self.cuts.clear()
             self.summarized.clear()
             self.services.hooks.sent.forget((self.user_id, self.space))
             self._know(tombs)
@@ -335,10 +344,28 @@ class Scope:
             for record_id in ids:
                 self._bare.pop(record_id, None)
 
-    async def mark(self, mark_id: str, name: str) -> None:
-        """Remember that a stage was marked, for every process."""
-        await self.write_flags([flag_row("mark", mark_id, stage=name)])
+    async def mark(self, mark_id: str, name: str, session_id: str, ends: Sequence[int]) -> None:
+        """Remember that a stage was marked, and where it begins and ends, for every process."""
+        told = {"session": self._session(session_id), "ends": list(ends)} if ends else {}
+        await self.write_flags([flag_row("mark", mark_id, stage=name, **told)])
         self.marks.add(mark_id)
+
+    def cut(self, session_id: str, ends: Sequence[int]) -> None:
+        """Digest what a session said up to each of these sequences apart from what follows it."""
+        self._cut(self._session(session_id), ends)
+
+    def stage_of(self, message: Message) -> tuple[str, int] | None:
+        """Tell messages of two stages apart; None: of a session without stages."""
+        session = self._session(message.session_id) if self.cuts else ""
+        cuts = self.cuts.get(session)
+        return (session, bisect_left(cuts, message.sequence)) if cuts else None
+
+    def _cut(self, session: str, ends: Sequence[int]) -> None:
+        if ends:
+            self.cuts[session] = sorted({*self.cuts.get(session, ()), *ends})
+
+    def _session(self, session_id: str) -> str:
+        return self.services.ids.of("session", self.key, session_id)
 
     async def set_paused(self, paused: bool) -> None:
         """Turn the user's memory off or on, in the store, for every process."""
@@ -513,6 +540,8 @@ class Scope:
             self.paused = bool(json.loads(row.document).get("paused"))
         elif row.layer == "mark":
             self.marks.add(row.id)
+            told = json.loads(row.document)
+            self._cut(told.get("session", ""), told.get("ends", ()))
         elif row.layer == "asked":
             self.asked[row.id] = json.loads(row.document)
         elif row.layer == "skip":

@@ -3,6 +3,7 @@
 import json
 import secrets
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from agently_gumem.engine import checked_name
@@ -12,8 +13,24 @@ from agently_gumem.remember import journal as journaling
 from agently_gumem.remember.job import DigestReport
 from agently_gumem.scope import Scope
 from agently_gumem.tools import Action, ForgetPolicy, Owner, actions
+from agently_gumem.triggers import TriggerState
 from agently_gumem.turns import SessionTurns
 from agently_gumem.worker import awaitable, blocking
+
+
+@dataclass(frozen=True)
+class StageEnd:
+    """A stage that has ended, as a mark tells it."""
+
+    name: str
+    key: str | None = None
+    outcome: Mapping[str, Any] | None = None
+    failed: BaseException | None = None
+    since: int | None = None
+    """What the user said up to this sequence was said before the stage; None: all since the mark
+    before it is the stage's."""
+    wait: bool = True
+    """Wait for the digest, as long as a turn may."""
 
 
 class MemorySession(SessionTurns):
@@ -29,7 +46,12 @@ class MemorySession(SessionTurns):
         return self.user.memo
 
     async def _mark_stage(
-        self, name: str, *, key: str | None = None, outcome: Mapping[str, Any] | None = None
+        self,
+        name: str,
+        *,
+        key: str | None = None,
+        outcome: Mapping[str, Any] | None = None,
+        failed: BaseException | None = None,
     ) -> bool:
         """Say that a stage of a workflow has ended; a trigger on it decides at once.
 
@@ -37,12 +59,13 @@ class MemorySession(SessionTurns):
             name: The stage.
             key: Marks once: a second mark with the same key does nothing, also in another process.
             outcome: What the stage decided; kept as a message of its own.
+            failed: What ended the stage before its end; its kind is kept, never its text.
 
         Returns:
             Whether it was marked now. A digest that fails does not fail the stage.
 
         Raises:
-            ConfigError: `name` or `key` is no text, or `outcome` no mapping.
+            ConfigError: `name` or `key` is no text, `outcome` no mapping, or `failed` no exception.
         """
         checked_name(name, "name")
         if key is not None:
@@ -52,34 +75,82 @@ class MemorySession(SessionTurns):
                 f'mark_stage takes an outcome such as {{"chosen": "A"}}, not '
                 f"{type(outcome).__name__}"
             )
+        if failed is not None and not isinstance(failed, BaseException):
+            raise ConfigError(f"failed= takes the exception, not {type(failed).__name__}")
+        return await self.end_stage(StageEnd(name, key, outcome, failed))
+
+    async def begin_stage(self) -> int | None:
+        """Say after which of the user's messages a stage begins; None where that can't be told.
+
+        On the worker's loop; never raises.
+        """
+
+        async def work() -> int:
+            async with self._use() as scope:
+                await self._journal_now(scope)
+                return scope.last_sequence
+
+        return await self.guarded("stage", work(), None) if self.active else None
+
+    async def end_stage(self, end: StageEnd) -> bool:
+        """Mark a stage on the worker's loop; tell whether it was marked now. Never raises."""
         if not self.active:
             return False
-        return await self.guarded("mark_stage", self._marked(name, key, outcome), False)
+        return await self.guarded("mark_stage", self._marked(end), False)
 
-    async def _marked(self, name: str, key: str | None, outcome: Mapping[str, Any] | None) -> bool:
+    def end_stage_beside(self, end: StageEnd) -> None:
+        """Mark a stage without waiting for anything; `GUMem.flush` waits for it.
+
+        Raises:
+            Closed: The memory is closed.
+        """
+        self._engine.ending(self.worker.submit(self.end_stage, end))
+
+    async def _marked(self, end: StageEnd) -> bool:
         async with self._use() as scope:
-            mark = scope.services.ids.of("mark", scope.key, self.session_id, key or "")
-            if key is not None and mark in scope.marks:
-                return False
-            if key is not None:
+            mark = ""
+            if end.key is not None:
+                mark = scope.services.ids.of("mark", scope.key, self.session_id, end.key)
+                if mark in scope.marks:
+                    return False
                 scope.marks.add(mark)  # before anything is awaited: two marks at once are one
             try:
-                await self._journal_now(scope)
-                if outcome is not None:
-                    await self._keep_outcome(scope, name, outcome)
-                if key is not None:
-                    await scope.mark(mark, name)
+                state = await self._note_stage(scope, end, mark)
             except BaseException:
                 scope.marks.discard(mark)  # not marked: it can be marked again
                 raise
-            await self._decide(scope, stage=name)
-        await self._digests.wait()
+            if state is not None:
+                self._start_beside(scope, state)
+        if end.wait:
+            await self._digests.wait()
         return True
 
-    async def _keep_outcome(self, scope: Scope, name: str, outcome: Mapping[str, Any]) -> None:
-        text = f"{name}: {json.dumps(dict(outcome), ensure_ascii=False, default=str)}"
+    async def _note_stage(self, scope: Scope, end: StageEnd, mark: str) -> TriggerState | None:
+        """Store what a stage said and decided, and its mark; tell at which state it is digested."""
+        await self._journal_now(scope)
+        if end.outcome is not None or end.failed is not None:
+            # A mark that broke off and is made again says its outcome once.
+            own_id = scope.services.ids.of("outcome", mark) if mark else ""
+            await self._keep_outcome(scope, end, own_id)
+        fired = await self._fired(scope, stage=end.name)
+        # A stage that is not digested at its mark goes in with the next one.
+        ends = (end.since, scope.last_sequence) if fired is not None else ()
+        cuts = [place for place in ends if place is not None]
+        scope.cut(self.session_id, cuts)
+        if mark:
+            await scope.mark(mark, end.name, self.session_id, cuts)
+        return fired
+
+    async def _keep_outcome(self, scope: Scope, end: StageEnd, outcome_id: str) -> None:
+        failed = {"failed": type(end.failed).__name__} if end.failed is not None else {}
+        outcome = json.dumps({**(end.outcome or {}), **failed}, ensure_ascii=False, default=str)
         said_so = Message(
-            role="system", content=text, event_type="stage", timestamp=now(), page=name
+            id=outcome_id,
+            role="system",
+            content=f"{end.name}: {outcome}",
+            event_type="stage",
+            timestamp=now(),
+            page=end.name,
         )
         await journaling.add(scope, self.session_id, [said_so])
 

@@ -3,7 +3,6 @@
 No exception of ours reaches the turn: it is logged, emitted as an event, and in `status()`.
 """
 
-import logging
 import secrets
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, replace
@@ -37,7 +36,6 @@ from agently_gumem.user import UserMemory
 from agently_gumem.versions import mend_doubles
 from agently_gumem.worker import CALLBACK_WITHIN, Worker, awaitable, blocking
 
-_log = logging.getLogger("agently_gumem")
 R = TypeVar("R")
 
 Handled = tuple[None, list[Any] | None, Any]
@@ -226,11 +224,11 @@ class SessionTurns:
 
     async def failed(self, what: str, error: Exception) -> None:
         """Log a failure, emit it, and keep it for `status()`; by its kind, never its text."""
-        _log.warning("memory %s failed: %s", what, type(error).__name__)
-        _log.debug("memory %s failed", what, exc_info=error)
-        self._engine.troubles.note(what, error)
-        told = {**self._whose, "what": what, "error": type(error).__name__}
-        self._engine.events.tell("failed", told, warning=True)
+        self.note_failure(what, error)
+
+    def note_failure(self, what: str, error: Exception) -> None:
+        """Do what `failed` does, on any thread, also where the memory is closed."""
+        self._engine.failed(what, error, self._whose)
 
     async def _analyse(self, full: Any, window: Any, memo: Any, settings: Any) -> str | None:
         mirror = self._mirror_of(settings)
@@ -419,11 +417,19 @@ class SessionTurns:
 
     async def _decide(self, scope: Scope, **happened: Any) -> None:
         """Ask the trigger beside a turn, when something has happened, and digest at once."""
+        state = await self._fired(scope, **happened)
+        if state is not None:
+            self._start_beside(scope, state)
+
+    async def _fired(self, scope: Scope, **happened: Any) -> TriggerState | None:
+        """Ask the trigger about what has happened; give the state that it fires at."""
         state = self._state(scope, await self._measured(self._window()))
         state = replace(state, **happened)
-        if await self._asked(state):
-            started = self._digests.start(scope, beside=True, last_chance=state.ended)
-            self._told_triggered(state, started)
+        return state if await self._asked(state) else None
+
+    def _start_beside(self, scope: Scope, state: TriggerState) -> None:
+        started = self._digests.start(scope, beside=True, last_chance=state.ended)
+        self._told_triggered(state, started)
 
     def _told_triggered(self, state: TriggerState, started: bool) -> None:
         told = {"digest": started, **{k: v for k, v in vars(state).items() if v is not None}}

@@ -148,6 +148,10 @@ class UserMemory(Listing, Forgetting, Correcting, Explaining, Governing, Reporti
             scope.tell("recalled", told, asked.session_id or "")
             return context
 
+    def note_failure(self, what: str, error: Exception) -> None:
+        """Log, emit and count a failure of what was done for it inside somebody's flow."""
+        self._engine.failed(what, error, {"user_id": self.user_id, "space": self.space})
+
     def config(self, given: ConfigLike) -> RecallConfig:
         """Lay a config, or a dict of some of its fields, over the GUMem's own.
 

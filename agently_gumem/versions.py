@@ -106,6 +106,38 @@ def mend_doubles(full: Any, window: Any) -> None:
         del full[place]
 
 
+# -- the data of a flow's chunk --------------------------------------------------------------------
+
+
+def read_state(data: Any, key: str) -> Any:
+    """Read from an execution's own state; 4.0.8 calls it runtime data."""
+    state = getattr(data, "state", None)
+    return data.get_runtime_data(key) if state is None else state.get(key)
+
+
+def state_setters(data: Any) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return what sets the state, in the form that blocks and in the one that is awaited."""
+    state = getattr(data, "state", None)
+    if state is None:
+        return data.set_runtime_data, data.async_set_runtime_data
+    return state.set, state.async_set
+
+
+def resource_of(data: Any, name: str) -> Any:
+    """Read a runtime resource; 4.0.8 has none, and its runtime data holds live objects too."""
+    get = getattr(data, "get_resource", None)
+    return data.get_runtime_data(name) if get is None else get(name)
+
+
+def put_resource(data: Any, name: str, value: Any) -> None:
+    """Set a runtime resource for the chunks that follow."""
+    put = getattr(data, "set_resource", None)
+    if put is None:
+        data.set_runtime_data(name, value, emit=False)
+    else:
+        put(name, value)
+
+
 # -- a request -----------------------------------------------------------------------------------
 
 

@@ -123,6 +123,9 @@ async def _next_batch(scope: Scope, ids: Collection[str]) -> list[Message]:
     """Take the next messages within the limits; mark the rest as waiting for the one after."""
     limits = scope.services.limits
     waiting = [m for m in scope.waiting() if m.id in ids]
+    # A Fact of a stage rests on what was said in it: two stages are never shown in one request.
+    stage = scope.stage_of(waiting[0]) if waiting else None
+    waiting = [m for m in waiting if scope.stage_of(m) == stage]
     # In the pool: counting tokens may be the application's own function.
     batch, rest = await scope.services.worker.thread(
         split, waiting, limits.digest_messages, limits.digest_tokens, scope.services.count_tokens
