@@ -80,6 +80,8 @@ def actions(
         forget: Whether forgetting has to be confirmed, may be done at once, or is not offered.
     """
 
+    engine.check()
+
     async def recall_memory(
         query: Annotated[str, "What to look for, in the words of the question"],
     ) -> dict[str, Any]:

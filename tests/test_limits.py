@@ -502,7 +502,7 @@ def test_a_model_that_asks_to_wait_is_left_alone_by_all_users(kind, opened, cloc
 
     with ScriptedModel(memory=answer) as model, ScriptedModel(memory=fact_answer) as other:
         gumem = opened()
-        with hooked("gumem.digest_failed") as events:
+        with hooked("gumem.failed") as events:
             first = talk(gumem, model, "ann", "I am Ann.")
             assert gumem.flush(10)
         assert [e.payload["error"] for e in events] == ["LimitReached"]

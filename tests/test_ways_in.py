@@ -106,7 +106,7 @@ def test_without_an_agent_the_session_holds_the_context_of_the_last_question(gum
         agent.set_settings("session.input_keys", ["input"])
         agent.activate_session(session_id="s")
         memory = GUMem.session(gumem, "alice", "s", when=WindowExceeds(messages=3), keep=1)
-        assert len(memory.status()["limits"]) == 2
+        assert len(memory.status()["limits"]) == 3
         agent.activated_session.register_analysis_handler(memory.analysis_handler)
         register(agent.activated_session, memory.execution_handler)
         agent.input("I drink oolong tea.").start()

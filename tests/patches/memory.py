@@ -6,8 +6,8 @@ PATCHES: list[Patch] = [
     Patch(
         "2 ways in: each question",
         "host.py",
-        "        _set_section(prompt, text)\n\n\ndef _held",
-        "        pass\n\n\ndef _held",
+        "        _set_section(prompt, text)\n\n    def _asking",
+        "        pass\n\n    def _asking",
         "tests/test_ways_in.py::test_the_section_is_this_questions_own",
     ),
     Patch(
@@ -56,15 +56,15 @@ PATCHES: list[Patch] = [
     Patch(
         "4 journal: identical messages",
         "remember/journal.py",
-        "mirror.nonce, before, message.role, content",
-        '"", "", message.role, content',
+        "(self.mirror.nonce, self.before, message.role, selection.text)",
+        '("", "", message.role, selection.text)',
         "tests/test_journal.py::test_repeated_identical_messages_are_each_kept",
     ),
     Patch(
         "5 select",
         "remember/journal.py",
-        "        content = selection.text\n        before =",
-        "        content = message.text\n        before =",
+        "            content=selection.text,\n            timestamp=_moment(self",
+        "            content=message.text,\n            timestamp=_moment(self",
         "tests/test_falling_back.py::test_a_secret_reaches_no_file_no_log_no_event_and_no_request",
     ),
     Patch(
@@ -183,7 +183,7 @@ PATCHES: list[Patch] = [
     Patch(
         "9 whose: overlapping users",
         "flights.py",
-        "if len({f.owner for f in self._flights}) > 1:",
+        "if active not in (None, owner) or any(not f.told_from(asked) for f in others):",
         "if False:",
         "tests/test_agently_traps.py::"
         "test_overlapping_turns_of_two_users_are_neither_kept_nor_recalled",
