@@ -28,7 +28,7 @@ from agently_gumem.records import Memo, as_record
 from agently_gumem.remember.select import Selector
 from agently_gumem.scope import Services
 from agently_gumem.session import MemorySession
-from agently_gumem.store import Store, open_client, reopened
+from agently_gumem.store import Opened, Store, open_client, reopened
 from agently_gumem.sweeping import sweep
 from agently_gumem.text import estimate_tokens, words
 from agently_gumem.tool_calls import RecordActions
@@ -104,7 +104,7 @@ class GUMem:
 
         def open_services() -> Services:
             store = Store(
-                reopened(client) if self._engine.forked and client else open_client(path, client),
+                self._opened(path, client, bounds.store_timeout),
                 namespace=checked_name(namespace, "namespace"),
                 shards=shards,
                 embedder=embedder.name,
@@ -148,6 +148,12 @@ class GUMem:
         self._engine.recall = as_record(RecallConfig, recall, "recall")
         if not switched_off():
             _ = self._engine.services
+
+    def _opened(self, path: Any, client: Any, timeout: float) -> Opened:
+        """Open the store; in a forked child a server is connected to anew."""
+        if self._engine.forked and client is not None:
+            return reopened(client, timeout)
+        return open_client(path, client, timeout=timeout)
 
     @property
     def worker(self) -> Worker:

@@ -6,10 +6,12 @@ index after it, in one order; what is read was loaded in one call.
 
 import asyncio
 import json
+import math
 import threading
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
@@ -25,6 +27,7 @@ from agently_gumem.errors import EmbedderError, StoreError
 from agently_gumem.events import Tell
 from agently_gumem.hooks import Hooks
 from agently_gumem.ids import Ids
+from agently_gumem.lease import Lease, Turn
 from agently_gumem.memo_schema import MemoSchema
 from agently_gumem.model import Model
 from agently_gumem.privacy import PrivacyPolicy, Selection
@@ -32,6 +35,7 @@ from agently_gumem.prompts import Prompt, Prompts
 from agently_gumem.recall.index import UserIndex, text_of
 from agently_gumem.records import MemoState, Message, Tomb
 from agently_gumem.records.refused import Let, Refusal, ids_of, let_in, memo_without
+from agently_gumem.revision import News, news
 from agently_gumem.rows import Kept, flag_row, from_row, to_row
 from agently_gumem.store import Row, ScopedStore, Store
 from agently_gumem.troubles import Backoff, Troubles
@@ -42,12 +46,18 @@ WAITING = ("pending", "chunked")
 # Seconds that the application's embedder may take, and one more for each text: a question is asked
 # with what its words find before its recall is given up.
 EMBED_WITHIN = 10.0
+# Seconds after which a turn is taken from who shows no sign of life. A digest waits for a model,
+# and who waits for it loses nothing; a write takes milliseconds.
+_DIGEST, _WRITE = math.inf, 5.0
 Pair: TypeAlias = "tuple[Kept, NDArray[np.float32] | None]"
 """A record and its vector, where it has one."""
 
 
 class Outdated(Exception):  # noqa: N818  # not an error: it is decided anew
-    """What was to be written was decided before something was forgotten or corrected."""
+    """What was to be written was decided before something was forgotten or corrected.
+
+    So it is for who lost the turn to another process.
+    """
 
 
 @dataclass(frozen=True)
@@ -100,16 +110,19 @@ class Scope:
         self.gone: frozenset[str] = frozenset()
         """Keyed hashes by which what was forgotten is known in a restored history."""
         self.generation = 0
-        """Rises when something is forgotten, here or in another process."""
+        """Rises when something is forgotten, here or in another process; also when another one
+        changes what decisions rest on, or takes over a turn."""
         self.summarized: dict[str, frozenset[str]] = {}
         """Topic -> the Facts that it had when its Summary was last asked for."""
         self.left_out: frozenset[str] = frozenset()
         """Ids of the processed turns that the index leaves out, past its limit."""
         self.dropped: Counter[str] = Counter()
         self.troubles = Troubles()
-        self.digest_lock = asyncio.Lock()
-        self.journal_lock = asyncio.Lock()
-        self.correct_lock = asyncio.Lock()
+        self.digest_lock = Turn(self.rows, "digest", self._lease("digest", _DIGEST))
+        self.journal_lock = Turn(self.rows, "journal")
+        self.correct_lock = Turn(self.rows, "correct")
+        self._write_turn = Turn(self.rows, "write", self._lease("write", _WRITE))
+        """Held while something is written that rests on what is known: for some milliseconds."""
         self.backoff = Backoff()
         self.leftover: frozenset[str] = frozenset()
         """Messages that waited already when the user was loaded: an earlier process left them."""
@@ -129,6 +142,37 @@ class Scope:
         """The scope as one keyed value."""
         return self.rows.key
 
+    def _lease(self, name: str, seconds: float) -> Lease | None:
+        """Make a lease, on a store that other processes write to as well."""
+        if self.services.store.kind != "server":
+            return None
+        seconds = min(seconds, self.services.limits.turn_seconds)
+        return Lease(self.rows, name, seconds, self.services.worker)
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncGenerator[None, None]:
+        """Write what rests on what is known, while nobody else does; what came is read first.
+
+        The turn is waited for outside the order of this scope, so that turns of the user go on.
+        """
+        async with self._write_turn, self._order:
+            if self.services.store.shared:
+                await self._refresh()
+            yield
+
+    def _turns(self) -> dict[str, int]:
+        """Name the turns that are held on a server, with their epochs."""
+        held = {turn.name: turn.epoch for turn in (self.digest_lock, self._write_turn)}
+        return {name: epoch for name, epoch in held.items() if epoch is not None}
+
+    def _lose(self, lost: Collection[str]) -> None:
+        """Note turns that another process took over: what rests on them is decided anew."""
+        for turn in (self.digest_lock, self._write_turn):
+            if turn.name in lost:
+                turn.lose()
+                self.generation += 1
+                self.troubles.note("turn", Outdated())
+
     async def ready(self) -> "Scope":
         """Load the user where that is not done, or where another process wrote since.
 
@@ -136,16 +180,27 @@ class Scope:
             StoreError: The store can't be read.
         """
         async with self._order:
-            thread = self.services.worker.thread
-            shared = self.services.store.shared
-            revision = await thread(self.rows.revision) if shared else {}
-            if self._revision is None or revision != self._revision:
-                rows = await thread(self.rows.load)
-                left = await thread(self._take, rows)
-                self._revision = revision
-                await self._put_right(left)
-                await self._embed_bare()
+            await self._refresh()
         return self
+
+    async def _refresh(self) -> None:
+        """Read what other writers changed since the last time; all of it at the first."""
+        thread, shared = self.services.worker.thread, self.services.store.shared
+        revision, lost = await thread(self.rows.look, self._turns()) if shared else ({}, ())
+        self._lose(lost)
+        found = News(whole=True) if self._revision is None else news(self._revision, revision)
+        if found.whole or not await self._catch_up(found):
+            left = await thread(self._take, await thread(self.rows.load))
+            await self._put_right(left)
+            await self._embed_bare()
+        self.generation += found.ground
+        self._revision = revision
+
+    async def _catch_up(self, found: News) -> bool:
+        """Read the rows that others changed; False where that does not tell it all."""
+        if not found.rows:
+            return True
+        return self._take_in(await self.services.worker.thread(self.rows.read, found.rows))
 
     async def _put_right(self, left: Let) -> None:
         """Delete what was written by who did not know yet that it was forgotten."""
@@ -214,22 +269,46 @@ class Scope:
             Outdated: Something was forgotten since; nothing was written.
             StoreError: Nothing was written.
         """
-        async with self._order:
-            if seen is not None:
-                self.expect(seen)
-            records = self._allowed(records)
-            pairs = list(zip(records, await self._vectors(records), strict=True))
-            rows = [to_row(r, v) for r, v in pairs]
-            storing = self.services.worker.storing
-            await storing(self.rows.write, [*rows, *flags], dirty=dirty)
-            kept = [(r, v) for r, v in pairs if not isinstance(r, MemoState)]
-            self._put(kept)
-            for record in records:
-                if isinstance(record, MemoState):
-                    self.memo = record
-        if seen is not None and self.services.store.shared:
+        if seen is None:
+            async with self._order:
+                await self._write(await self._paired(records), flags, dirty=dirty)
+            return
+        # An embedder can be slow: it is asked before the turn is taken.
+        pairs = await self._paired(records)
+        async with self._alone():
+            self.expect(seen)
+            self._lose(await self._write(pairs, flags, dirty=dirty, turns=self._turns()))
+            self.expect(seen)
+        if self.services.store.shared:
             # What another process forgot meanwhile was not known: it is taken out again now.
             await self.ready()
+
+    async def _paired(
+        self, records: Sequence[Kept | MemoState]
+    ) -> "list[tuple[Kept | MemoState, NDArray[np.float32] | None]]":
+        """Leave out what was forgotten, and give each record its vector."""
+        allowed = self._allowed(records)
+        return list(zip(allowed, await self._vectors(allowed), strict=True))
+
+    async def _write(
+        self,
+        pairs: "Sequence[tuple[Kept | MemoState, NDArray[np.float32] | None]]",
+        flags: Sequence[Row],
+        *,
+        dirty: bool,
+        turns: Mapping[str, int] | None = None,
+    ) -> Collection[str]:
+        """Write in the order of this scope, and bring up the index; give the turns that are lost.
+
+        Where one is, nothing was written. `turns` is None for what decides nothing.
+        """
+        rows = [*(to_row(r, v) for r, v in pairs), *flags]
+        storing, ground = self.services.worker.storing, turns is not None
+        lost = await storing(self.rows.write, rows, dirty=dirty, ground=ground, turns=turns)
+        if not lost:
+            self._put([(r, v) for r, v in pairs if not isinstance(r, MemoState)])
+            self.memo = next((r for r, _ in pairs if isinstance(r, MemoState)), self.memo)
+        return lost
 
     def expect(self, generation: int) -> None:
         """Refuse to go on with what was decided before something was forgotten.
@@ -282,14 +361,18 @@ class Scope:
             StoreError: Nothing was written; of a user larger than a batch of Chroma's a part.
         """
         ids = [record_id for _, record_id in gone]
-        async with self._order:
+        pairs = list(zip(records, await self._vectors(records), strict=True))
+        async with self._alone():
             if seen != self.state:
                 return False
-            pairs = list(zip(records, await self._vectors(records), strict=True))
             rows = [*(to_row(r, v) for r, v in pairs), *_flags(tombs)]
             revision, self._revision = self._revision, None  # read anew where it breaks off
-            await self.services.worker.storing(self.rows.replace, gone, rows)
+            replace = self.services.worker.storing(self.rows.replace, gone, rows, self._turns())
+            lost = await replace
             self._revision = revision
+            if lost:
+                self._lose(lost)
+                return False
             self._know(tombs)
             with self.guard:
                 self.index.drop(ids)
@@ -318,7 +401,7 @@ class Scope:
         Args:
             tombs: The marks of all that goes, written with it.
         """
-        async with self._order:
+        async with self._alone():
             self._revision = None
             await self.services.worker.storing(self.rows.forget_all, _flags(tombs))
             self.marks.clear()
@@ -460,11 +543,7 @@ class Scope:
         before, self.tombs = self.tombs, {}
         self.asked = {}
         for row in rows:
-            try:
-                record = from_row(row)
-            except StoreError as error:
-                self.troubles.note("row", error)  # the rest of the user is still of use
-                continue
+            record = self._record(row)
             if isinstance(record, MemoState):
                 memo = record
             elif record is not None:
@@ -478,7 +557,7 @@ class Scope:
             lost = {record.id for record in let.unwanted}
             memo = memo_without(memo, lambda i: i in lost or self.refuses(i))
         pairs, self.left_out = _within(pairs, self.services.limits.index_records)
-        pairs.sort(key=lambda p: p[0].sequence if isinstance(p[0], Message) else 0)
+        pairs.sort(key=_place)
         index.put([r for r, _ in pairs], [v for _, v in pairs])
         last = max((m.sequence for m in index.messages.values()), default=0)
         self._sequence = max(self._sequence, last)
@@ -487,6 +566,43 @@ class Scope:
         self._bare = _without_vector(pairs)
         self.leftover = frozenset(m.id for m in self.waiting())
         return let
+
+    def _take_in(self, rows: list[Row]) -> bool:
+        """Bring the index up to rows that others changed; False where all has to be read again.
+
+        So it is where something was forgotten: what goes with it is known by the whole alone.
+        """
+        memo, pairs = self.memo, list[Pair]()
+        if any(row.layer == "forgotten" for row in rows):
+            return False
+        for row in rows:
+            record = self._record(row)
+            if isinstance(record, MemoState):
+                memo = record
+            elif record is not None:
+                pairs.append((record, row.vector if is_vector(row.vector) else None))
+            else:
+                self._take_flag(row)
+        let, pairs = self._let_in(pairs)
+        if let.unwanted or let.emptied:
+            return False
+        pairs.sort(key=_place)
+        self._sequence = max([self._sequence, *map(_place, pairs)])
+        with self.guard:
+            self.memo = memo
+            # The vector of what it said before must not stand for what it says now.
+            self.index.drop([r.id for r, vector in pairs if vector is None])
+        self._put(pairs)
+        self.leftover |= {r.id for r, _ in pairs if isinstance(r, Message) and r.status in WAITING}
+        return True
+
+    def _record(self, row: Row) -> Kept | MemoState | None:
+        """Read a row; one that can't be read is noted, and the rest of the user is of use."""
+        try:
+            return from_row(row)
+        except StoreError as error:
+            self.troubles.note("row", error)
+            return None
 
     def _know(self, tombs: Mapping[str, Tomb]) -> None:
         """Take in marks that were written."""
@@ -556,6 +672,11 @@ class Scope:
             self.services.hooks.sent.load((self.user_id, self.space), row.document)
         except StoreError as error:
             self.troubles.note("row", error)  # a count that can't be read holds up nothing
+
+
+def _place(pair: Pair) -> int:
+    """Return the place of a message in the order of the user's; 0 of what is none."""
+    return pair[0].sequence if isinstance(pair[0], Message) else 0
 
 
 def _flags(tombs: Mapping[str, Tomb]) -> list[Row]:

@@ -4,11 +4,12 @@ import contextlib
 import json
 import os
 import secrets
+import threading
 import uuid
 import weakref
-from collections import defaultdict
-from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import OrderedDict, defaultdict
+from collections.abc import Collection, Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -21,10 +22,15 @@ from agently_gumem.erase import Erased, Eraser, Gate
 from agently_gumem.errors import ConfigError, EmbedderMismatch, GUMemError, StoreError
 from agently_gumem.ids import Ids
 from agently_gumem.ownership import Ownership, own
+from agently_gumem.revision import Log, key_of, of_others, without_old
 
 SCHEMA_VERSION = 1
 MAX_SHARDS = 999
 _FEW_SHARDS = 32
+# Rows of turns that are over, before they are taken out.
+_OLD_TURNS = 4
+# Users of whom a store remembers which rows it wrote last; of others, all is read anew elsewhere.
+_MOST_LOGS = 4_096
 # A row that has no vector of its own (memo, state, revision) carries zeros.
 VECTOR_LAYERS = frozenset({"message", "fact", "summary", "topic"})
 # What says something about a user; the other layers hold keyed hashes and flags.
@@ -73,6 +79,19 @@ _GONE: dict[str, str | int | float] = {
 _KEEPER = ("keeper", Row("keeper", "", "{}", {}), {**_GONE, "layer": "keeper"})
 
 
+@dataclass(frozen=True)
+class Standing:
+    """Who has, or had last, the turn at something that one process at a time does for a user."""
+
+    epoch: int
+    """Rises with each holder."""
+    holder: str
+    beat: int
+    """Rises while the holder lives."""
+    free: bool
+    """Whether the holder is done."""
+
+
 @contextlib.contextmanager
 def _chroma(what: str) -> Generator[None, None, None]:
     """Turn what Chroma raises (InternalError, ValueError, httpx errors, ...) into StoreError."""
@@ -99,8 +118,15 @@ class Opened:
     """This process's hold on the folder."""
 
 
-def open_client(path: str | os.PathLike[str] | None, client: Any) -> Opened:
+def open_client(
+    path: str | os.PathLike[str] | None, client: Any, *, timeout: float = 30.0
+) -> Opened:
     """Open a folder, take a client that is open, or open a database in memory.
+
+    Args:
+        path: The folder of an embedded store.
+        client: A client that the caller has open.
+        timeout: Seconds that one call to a server may take, where the client has no bound.
 
     Raises:
         ConfigError: Both were given, or `path` is a file.
@@ -110,13 +136,7 @@ def open_client(path: str | os.PathLike[str] | None, client: Any) -> Opened:
     if path is not None and client is not None:
         raise ConfigError("give path= or client=, not both")
     if client is not None:
-        if not hasattr(client, "get_settings"):
-            raise ConfigError(f"client={client!r} is no chromadb client, such as HttpClient(...)")
-        api = str(getattr(client.get_settings(), "chroma_api_impl", ""))
-        kind = "server" if "fastapi" in api else "embedded"
-        folder = _folder_of(client)
-        ownership = own(folder) if folder is not None else None
-        return Opened(client, kind, False, _key_of(client), folder, ownership)
+        return _taken(client, timeout)
     import chromadb  # 0.5 s and more: never at import of the package
 
     # Default settings: Chroma refuses a second client of a process that has others, and the
@@ -141,7 +161,7 @@ def open_client(path: str | os.PathLike[str] | None, client: Any) -> Opened:
     return Opened(opened, "embedded", True, _key_of(opened), folder.absolute(), ownership)
 
 
-def reopened(client: Any) -> Opened:
+def reopened(client: Any, timeout: float) -> Opened:
     """Connect to a server anew, as a client does: in a forked child, whose parent has the other.
 
     Raises:
@@ -151,7 +171,30 @@ def reopened(client: Any) -> Opened:
         fresh = type(client)(
             tenant=client.tenant, database=client.database, settings=client.get_settings()
         )
-    return replace(open_client(None, fresh), owned=True)
+    return replace(open_client(None, fresh, timeout=timeout), owned=True)
+
+
+def _taken(client: Any, timeout: float) -> Opened:
+    """Take a client that the caller has open; it stays the caller's to close."""
+    if not hasattr(client, "get_settings"):
+        raise ConfigError(f"client={client!r} is no chromadb client, such as HttpClient(...)")
+    if "fastapi" in str(getattr(client.get_settings(), "chroma_api_impl", "")):
+        _bound(client, timeout)
+        return Opened(client, "server", owned=False, key=_key_of(client))
+    folder = _folder_of(client)
+    ownership = own(folder) if folder is not None else None
+    return Opened(client, "embedded", False, _key_of(client), folder, ownership)
+
+
+def _bound(client: Any, seconds: float) -> None:
+    """Let no call to a server last for ever: Chroma's client has no bound of its own.
+
+    A server that hangs would hold the threads of all users.
+    """
+    session = getattr(getattr(client, "_server", None), "_session", None)
+    bounds = getattr(session, "timeout", None)
+    if session is not None and bounds is not None and bounds.read is None:
+        session.timeout = seconds
 
 
 def _key_of(client: Any) -> str:
@@ -213,6 +256,10 @@ class Store:
         self._dimension = dimension
         self._writer = secrets.token_hex(6)
         self._raised = 0
+        self._logs: OrderedDict[str, Log] = OrderedDict()
+        self._unlisted = 0
+        """Number of the last write to a user whose log was let go."""
+        self._counting = threading.Lock()
         self._collections: dict[int, Any] = {}
         self._root = self._collection("root", dimension_of_its_own=True)
         self._eraser = Eraser(
@@ -298,6 +345,17 @@ class Store:
             if self._ownership is not None:
                 self._ownership.release()
 
+    @cached_property
+    def zeros(self) -> NDArray[np.float32]:
+        """The vector of a row that has none of its own."""
+        return np.zeros(self._dimension, dtype=np.float32)
+
+    @contextlib.contextmanager
+    def passing(self) -> Generator[None, None, None]:
+        """Hold the gate open, that shuts while bytes are erased."""
+        with self._gate.passing():
+            yield
+
     def collection(self, shard: int) -> Any:
         """Return the collection of a shard, made at first use."""
         if shard not in self._collections:
@@ -355,7 +413,7 @@ class Store:
             self._eraser.set_dirty()
 
     def _upsert(self, collection: Any, rows: Sequence[tuple[str, Row, dict[str, Any]]]) -> None:
-        zeros = np.zeros(self._dimension, dtype=np.float32)
+        zeros = self.zeros
         for start in range(0, len(rows), self._batch):
             part = rows[start : start + self._batch]
             with _chroma("write"):
@@ -366,14 +424,26 @@ class Store:
                     metadatas=[fields for _, _, fields in part],
                 )
 
-    def revision_fields(self) -> dict[str, Any]:
-        """Raise this writer's counter, for the row that tells other processes."""
-        self._raised += 1
-        return {f"w_{self._writer}": self._raised}
+    def changed(self, key: str, rows: Collection[str] | None, *, ground: bool) -> dict[str, Any]:
+        """Note a write to a scope; give what its revision row says of it to other processes.
+
+        Args:
+            key: The scope.
+            rows: Ids of the rows; None where some were deleted.
+            ground: Whether it changes what others may be about to decide on.
+        """
+        with self._counting:
+            self._raised += 1
+            log = self._logs.pop(key, None) or Log(self._unlisted)
+            log.add(self._raised, rows, ground=ground)
+            self._logs[key] = log
+            if len(self._logs) > _MOST_LOGS:
+                self._unlisted = max(self._unlisted, self._logs.popitem(last=False)[1].last)
+            return {self.own_key(): log.value()}
 
     def own_key(self) -> str:
-        """Return the name of this writer's counter."""
-        return f"w_{self._writer}"
+        """Return the name of this writer's value in a revision row."""
+        return key_of(self._writer)
 
     @property
     def dirty(self) -> bool:
@@ -457,6 +527,8 @@ class ScopedStore:
     store: Store
     user_id: str
     space: str
+    _others: dict[str, Any] = field(default_factory=dict[str, Any], compare=False)
+    """What other writers had told when it was last read."""
 
     @cached_property
     def key(self) -> str:
@@ -470,10 +542,17 @@ class ScopedStore:
 
     def load(self) -> list[Row]:
         """Read every row of the scope, with vectors."""
+        return self._read(where={"scope": {"$eq": self.key}})
+
+    def read(self, row_ids: Sequence[str]) -> list[Row]:
+        """Read some rows of the scope by their ids, with vectors; those that are there."""
+        rows = self._read(ids=list(row_ids))
+        return [row for row in rows if row.fields["scope"] == self.key]
+
+    def _read(self, **which: Any) -> list[Row]:
         with _chroma("read a user"):
             got = self.store.collection(self.shard).get(
-                where={"scope": {"$eq": self.key}},
-                include=["documents", "metadatas", "embeddings"],
+                **which, include=["documents", "metadatas", "embeddings"]
             )
         return [
             Row(
@@ -490,17 +569,34 @@ class ScopedStore:
             )
         ]
 
-    def write(self, rows: Sequence[Row], *, dirty: bool = False) -> None:
+    def write(
+        self,
+        rows: Sequence[Row],
+        *,
+        dirty: bool = False,
+        ground: bool = False,
+        turns: Mapping[str, int] | None = None,
+    ) -> frozenset[str]:
         """Write rows at once: whole or not at all, up to Chroma's largest batch.
 
-        `dirty` says that text was cut on purpose, so that its bytes go at the next erasure.
+        Args:
+            rows: What is written.
+            dirty: Text was cut on purpose, so that its bytes go at the next erasure.
+            ground: What others may be about to decide on has changed.
+            turns: Name -> epoch of the turns that it rests on, looked at right before.
+
+        Returns:
+            The turns that another process has taken over; then nothing was written.
         """
         if not rows:
-            return
+            return frozenset()
+        if lost := self.look(turns)[1] if turns else frozenset[str]():
+            return lost
         ready = [(self._row_id(row.layer, row.id), row, self._fields(row)) for row in rows]
         if self.store.shared:
-            ready.append(self._revision_row())
+            ready.append(self._revision_row([row_id for row_id, _, _ in ready], ground))
         self.store.write(self.shard, ready, dirty=dirty)
+        return frozenset()
 
     def delete(self, layer: str, ids: Sequence[str]) -> None:
         """Delete rows of one layer by their records' ids."""
@@ -514,13 +610,22 @@ class ScopedStore:
         telling = any(layer in TELLING_LAYERS for layer, _ in rows)
         self._drop([self._row_id(layer, record_id) for layer, record_id in rows], telling)
 
-    def replace(self, gone: Sequence[tuple[str, str]], rows: Sequence[Row]) -> None:
+    def replace(
+        self,
+        gone: Sequence[tuple[str, str]],
+        rows: Sequence[Row],
+        turns: Mapping[str, int] | None = None,
+    ) -> frozenset[str]:
         """Write rows and delete others, by layer and id, so that none or all of it is there.
 
-        One call up to Chroma's largest batch; of more, `rows` come first.
+        One call up to Chroma's largest batch; of more, `rows` come first. `turns` and what is
+        returned are those of `write`.
         """
+        if lost := self.look(turns)[1] if turns else frozenset[str]():
+            return lost
         row_ids = [self._row_id(layer, record_id) for layer, record_id in gone]
         self._drop(row_ids, telling=True, first=rows)
+        return frozenset()
 
     def forget_all(self, rows: Sequence[Row] = ()) -> int:
         """Delete all rows of the scope, but those that keep what was forgotten from coming back.
@@ -547,23 +652,99 @@ class ScopedStore:
 
     def _drop(self, row_ids: Sequence[str], telling: bool, first: Sequence[Row] = ()) -> None:
         if row_ids or first:
-            also = [self._revision_row()] if self.store.shared else []
+            also = [self._revision_row(None, telling)] if self.store.shared else []
             ready = [(self._row_id(row.layer, row.id), row, self._fields(row)) for row in first]
             unique = list(dict.fromkeys(row_ids))
             self.store.drop(self.shard, unique, also, telling=telling, first=ready)
 
     def revision(self) -> dict[str, Any]:
-        """Read what other writers raised; empty on a store that one process owns."""
-        if not self.store.shared:
-            return {}
+        """Read what other writers told; empty on a store that one process owns."""
+        return self.look({})[0] if self.store.shared else {}
+
+    def look(self, turns: Mapping[str, int]) -> tuple[dict[str, Any], frozenset[str]]:
+        """Read in one call what other writers told, and which turns another process has now.
+
+        Args:
+            turns: Name -> epoch of the turns that are held here.
+        """
+        pairs = {
+            name: (self._turn_id(name, n), self._turn_id(name, n + 1)) for name, n in turns.items()
+        }
+        revision = self._row_id("revision", "")
         with _chroma("read a revision"):
             got: dict[str, Any] = self.store.collection(self.shard).get(
-                ids=[self._row_id("revision", "")], include=["metadatas"]
+                ids=[revision, *(row_id for pair in pairs.values() for row_id in pair)],
+                include=["metadatas"],
             )
-        metadatas: list[dict[str, Any]] = got["metadatas"] or []
-        found: dict[str, Any] = metadatas[0] if metadatas else {}
-        own = self.store.own_key()
-        return {k: v for k, v in found.items() if k.startswith("w_") and k != own}
+        found: dict[str, dict[str, Any]] = dict(zip(got["ids"], got["metadatas"], strict=True))
+        # The next holder's row is there; or it was taken out by a later one, and ours with it.
+        lost = frozenset(
+            n for n, (own, next_) in pairs.items() if next_ in found or own not in found
+        )
+        others = of_others(found.get(revision) or {}, self.store.own_key())
+        self._others.clear()
+        self._others.update(others)
+        return others, lost
+
+    # -- turns: what one process at a time does, on a server ---------------------------------------
+
+    def standing(self, name: str) -> Standing | None:
+        """Read who has the turn, or had it last; None where nobody ever had."""
+        rows = self._turns(name)
+        return _standing(rows) if rows else None
+
+    def take_turn(self, name: str, epoch: int, holder: str) -> Standing:
+        """Take the turn of an epoch, where nobody else has; give who has it now.
+
+        `add` keeps the first of all racers. One that comes so late that its epoch is over, and its
+        row taken out again, finds a higher one.
+        """
+        fields = {"turn": name, "epoch": epoch, "holder": holder, "beat": 0, "free": 0}
+        row = {**self._fields(Row("turn", f"{name}-{epoch}", "", {})), **fields}
+        with _chroma("take a turn"), self.store.passing():
+            self.store.collection(self.shard).add(
+                ids=[self._turn_id(name, epoch)],
+                embeddings=[self.store.zeros],
+                documents=["{}"],
+                metadatas=[{**row, "scope": f"turn-{self.key}"}],
+            )
+        rows = self._turns(name)
+        if not rows:  # deleted by hand between the two calls
+            raise StoreError(f"the turn {name!r} that was just taken is not there")
+        now = _standing(rows)
+        if (now.epoch, now.holder) == (epoch, holder) and len(rows) > _OLD_TURNS:
+            self._drop_turns(name, [past for past in rows if past < epoch])
+        return now
+
+    def keep_turn(self, name: str, epoch: int, beat: int) -> bool:
+        """Show that the holder lives; tell whether it still has the turn."""
+        self._set_turn(name, epoch, beat=beat)
+        return not self.look({name: epoch})[1]
+
+    def end_turn(self, name: str, epoch: int) -> None:
+        """Give the turn free."""
+        self._set_turn(name, epoch, free=1)
+
+    def _turns(self, name: str) -> dict[int, dict[str, Any]]:
+        with _chroma("read whose turn it is"):
+            got: dict[str, Any] = self.store.collection(self.shard).get(
+                where={"scope": {"$eq": f"turn-{self.key}"}}, include=["metadatas"]
+            )
+        return {int(f["epoch"]): f for f in got["metadatas"] if f["turn"] == name}
+
+    def _set_turn(self, name: str, epoch: int, **fields: int) -> None:
+        with _chroma("keep a turn"), self.store.passing():
+            # Of a row that is not there any more it changes nothing: `update` makes none.
+            self.store.collection(self.shard).update(
+                ids=[self._turn_id(name, epoch)], metadatas=[dict(fields)]
+            )
+
+    def _drop_turns(self, name: str, epochs: Sequence[int]) -> None:
+        with _chroma("take out old turns"), self.store.passing():
+            self.store.collection(self.shard).delete(ids=[self._turn_id(name, n) for n in epochs])
+
+    def _turn_id(self, name: str, epoch: int) -> str:
+        return self._row_id("turn", f"{name}-{epoch}")
 
     def _row_id(self, layer: str, record_id: str) -> str:
         return self.store.ids.of("row", self.key, layer, record_id)
@@ -582,8 +763,20 @@ class ScopedStore:
             "space": self.space if named else "",
         }
 
-    def _revision_row(self) -> tuple[str, Row, dict[str, Any]]:
+    def _revision_row(
+        self, rows: Collection[str] | None, ground: bool
+    ) -> tuple[str, Row, dict[str, Any]]:
         row = Row("revision", "", "{}", {})
-        fields = {**self._fields(row), **self.store.revision_fields()}
+        old = without_old(self._others, secrets.token_hex(4))
+        if old:
+            self._others.clear()
+        told = {**old, **self.store.changed(self.key, rows, ground=ground)}
         # A row of its own scope, so that no load of the user reads it as a record.
-        return self._row_id("revision", ""), row, {**fields, "scope": f"revision-{self.key}"}
+        fields = {**self._fields(row), **told, "scope": f"revision-{self.key}"}
+        return self._row_id("revision", ""), row, fields
+
+
+def _standing(rows: Mapping[int, Mapping[str, Any]]) -> Standing:
+    """Say who has the turn by its rows, epoch -> fields: the last one counts."""
+    fields = rows[max(rows)]
+    return Standing(max(rows), str(fields["holder"]), int(fields["beat"]), bool(fields["free"]))

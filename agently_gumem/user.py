@@ -245,6 +245,7 @@ class UserMemory(Listing, Forgetting, Correcting, Explaining, Governing, Reporti
                 "facts": sum(f.validity == "active" for f in index.facts.values()),
                 "summaries": sum(s.validity == "active" for s in index.summaries.values()),
                 "topics": len(index.topics),
+                "digest_turn": scope.digest_lock.state,
                 "dropped": dict(scope.dropped),
                 "errors": dict(scope.troubles.counts),
                 "last_error": scope.troubles.last or self._engine.troubles.last,

@@ -1,5 +1,6 @@
 """Govern a Summary: how much it counts, whether it is shown, whether it holds."""
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
@@ -9,6 +10,7 @@ from agently_gumem.errors import ConfigError, NotFound
 from agently_gumem.govern.part import UserPart
 from agently_gumem.records import Summary, noted, now
 from agently_gumem.remember.cleaning import Cleaner
+from agently_gumem.scope import Outdated, Scope
 from agently_gumem.text import fold
 from agently_gumem.worker import awaitable, blocking
 
@@ -63,23 +65,37 @@ class Governing(UserPart):
         wanted = {name: value for name, value in given.items() if value is not None}
         if not wanted:
             raise ConfigError(f"update_summary takes one of {', '.join(given)} at least")
-        async with self._use() as scope, scope.journal_lock:
-            # Under the lock with which a digest writes Summaries: it must not write an older state.
-            held = scope.index.summaries.get(summary_id)
-            if held is None:
-                raise NotFound(
-                    f"no Summary {summary_id!r} of user {self.user_id!r} in space {self.space!r}"
-                )
+        async with self._use() as scope:
             clean = Cleaner(scope.services.select)
             wanted, why = await scope.services.worker.thread(clean.data, [wanted, reason])
-            changed = updated(held, wanted, why)
-            if validity == "active":
-                _check_alone(changed, list(scope.index.summaries.values()))
-            if changed != held:
-                await scope.write([changed])
-            return changed
+            while True:
+                # With the lock under which a digest writes Summaries; another process's is seen.
+                with contextlib.suppress(Outdated):
+                    async with scope.journal_lock:
+                        return await _update(scope, summary_id, wanted, why)
 
     update_summary, async_update_summary = blocking(_update_summary), awaitable(_update_summary)
+
+
+async def _update(scope: Scope, summary_id: str, wanted: dict[str, Any], why: str) -> Summary:
+    """Write a Summary with other values.
+
+    Raises:
+        NotFound: There is none of that id.
+        ConfigError: A value is wrong.
+        Outdated: Something else was written meanwhile; nothing was written.
+    """
+    seen, held = scope.generation, scope.index.summaries.get(summary_id)
+    if held is None:
+        raise NotFound(
+            f"no Summary {summary_id!r} of user {scope.user_id!r} in space {scope.space!r}"
+        )
+    changed = updated(held, wanted, why)
+    if wanted.get("validity") == "active":
+        _check_alone(changed, list(scope.index.summaries.values()))
+    if changed != held:
+        await scope.write([changed], seen=seen)
+    return changed
 
 
 def updated(summary: Summary, wanted: dict[str, Any], reason: str) -> Summary:

@@ -5,6 +5,7 @@ superseded Facts, Topics, the memo and the messages' status: after a crash it is
 the messages still wait. Summaries follow in a request of their own, when enough is new.
 """
 
+import contextlib
 import functools
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
@@ -52,25 +53,36 @@ async def digest(scope: Scope, job: Job) -> DigestReport:
     # What is taken is settled before the lock: a stage that waits for the digest before it must
     # not take in the first turns of the next stage.
     snapshot = job.ids if job.ids is not None else waiting_ids(scope, job.session_id)
-    async with scope.digest_lock:
-        await scope.ready()
-        if scope.paused:
-            return report
-        if job.retry_failed:
-            snapshot = snapshot | await _take_up_failed(scope)
-        await scope.embed_missing()
-        while not scope.paused:
-            seen = scope.generation
-            batch = await _next_batch(scope, snapshot)
-            if not batch:
+    lost = True
+    while lost:  # what another process took over is not done twice: what is left, once it is done
+        async with scope.digest_lock as turn:
+            await scope.ready()
+            if scope.paused:
                 break
-            try:
-                await _digest_batch(scope, batch, seen, job.agent, report)
-            except Outdated:
-                continue  # something was forgotten meanwhile: taken anew, without it
-            snapshot = snapshot - {m.id for m in batch}
-        await _derive(scope, job.agent, report)
+            if job.retry_failed:
+                snapshot = snapshot | await _take_up_failed(scope)
+            await scope.embed_missing()
+            await _digest_all(scope, snapshot, job.agent, report)
+            if not turn.lost:
+                await _derive(scope, job.agent, report)
+            lost = turn.lost
     return report
+
+
+async def _digest_all(
+    scope: Scope, snapshot: frozenset[str], agent: Any | None, report: DigestReport
+) -> None:
+    """Digest what waits of some messages, batch by batch, as long as it is this one's turn."""
+    while not (scope.paused or scope.digest_lock.lost):
+        seen = scope.generation
+        try:
+            batch = await _next_batch(scope, snapshot, seen)
+            if not batch:
+                return
+            await _digest_batch(scope, batch, seen, agent, report)
+        except Outdated:
+            continue  # something was forgotten meanwhile: taken anew, without it
+        snapshot = snapshot - {m.id for m in batch}
 
 
 async def _derive(scope: Scope, agent: Any | None, report: DigestReport) -> None:
@@ -80,8 +92,10 @@ async def _derive(scope: Scope, agent: Any | None, report: DigestReport) -> None
     """
     try:
         if scope.memo is not None and scope.memo.schema_digest != scope.services.schema.digest:
-            await _up_to_date(lambda: _rebuild(scope, agent, report))
-        report.summaries = len(await _up_to_date(lambda: summarize(scope, agent)))
+            await _up_to_date(scope, lambda: _rebuild(scope, agent, report))
+        report.summaries = len(await _up_to_date(scope, lambda: summarize(scope, agent)))
+    except Outdated:
+        return  # another process has the turn now, and derives it
     except LimitReached as error:
         report.error, report.limited = type(error).__name__, error
     except (HookError, ModelError) as error:
@@ -89,13 +103,18 @@ async def _derive(scope: Scope, agent: Any | None, report: DigestReport) -> None
         scope.troubles.note("summarize", error)
 
 
-async def _up_to_date(step: Callable[[], Awaitable[R]]) -> R:
-    """Take a step anew where something was forgotten while the model was asked."""
+async def _up_to_date(scope: Scope, step: Callable[[], Awaitable[R]]) -> R:
+    """Take a step anew where something was forgotten while the model was asked.
+
+    Raises:
+        Outdated: Another process took over the turn.
+    """
     while True:
         try:
             return await step()
         except Outdated:
-            continue
+            if scope.digest_lock.lost:
+                raise
 
 
 async def rebuild_memo(scope: Scope, agent: Any | None) -> DigestReport:
@@ -106,21 +125,30 @@ async def rebuild_memo(scope: Scope, agent: Any | None) -> DigestReport:
         StoreError: Nothing was written.
     """
     report = DigestReport()
-    async with scope.digest_lock:
-        await scope.ready()
-        await _up_to_date(lambda: _rebuild(scope, agent, report))
+    lost = True
+    while lost:
+        async with scope.digest_lock as turn:
+            await scope.ready()
+            with contextlib.suppress(Outdated):
+                await _up_to_date(scope, lambda: _rebuild(scope, agent, report))
+            lost = turn.lost
     return report
 
 
 async def _take_up_failed(scope: Scope) -> frozenset[str]:
     failed = [m for m in scope.index.messages.values() if m.status == "failed"]
     again = {"status": "pending", "attempts": 0}
-    await scope.write([m.model_copy(update=again) for m in failed])
+    if failed:
+        await scope.write([m.model_copy(update=again) for m in failed])
     return frozenset(m.id for m in failed)
 
 
-async def _next_batch(scope: Scope, ids: Collection[str]) -> list[Message]:
-    """Take the next messages within the limits; mark the rest as waiting for the one after."""
+async def _next_batch(scope: Scope, ids: Collection[str], seen: int) -> list[Message]:
+    """Take the next messages within the limits; mark the rest as waiting for the one after.
+
+    Raises:
+        Outdated: Something was forgotten, or the turn lost, before they were marked.
+    """
     limits = scope.services.limits
     waiting = [m for m in scope.waiting() if m.id in ids]
     # A Fact of a stage rests on what was said in it: two stages are never shown in one request.
@@ -132,7 +160,7 @@ async def _next_batch(scope: Scope, ids: Collection[str]) -> list[Message]:
     )
     marked = [m.model_copy(update={"status": "chunked"}) for m in rest if m.status == "pending"]
     if marked:
-        await scope.write(marked)
+        await scope.write(marked, seen=seen)
     return batch
 
 
@@ -243,7 +271,8 @@ async def _count_attempt(scope: Scope, batch: Sequence[Message], error: Exceptio
         )
         for m in batch
     ]
-    await scope.write(counted)
+    # Not where another process took over the turn: it may have digested them.
+    await scope.write(counted, seen=scope.generation)
 
 
 async def _reconciled(scope: Scope, found: Extracted) -> Reconciled:

@@ -1,0 +1,188 @@
+"""Another process with a memory on the same server, as a second worker of an application is one.
+
+The children are forked from a server that has everything loaded: a process costs milliseconds.
+"""
+
+import contextlib
+import functools
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from multiprocessing import forkserver
+from typing import Any
+
+import chromadb
+
+from agently_gumem import GUMem
+
+_context = multiprocessing.get_context("forkserver")
+_context.set_forkserver_preload(["peer_preload"])
+
+
+@functools.cache
+def _forking() -> None:
+    """Start the server that forks, with the path of this process: it does not take that over."""
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+    try:
+        forkserver.ensure_running()
+    finally:
+        os.environ.pop("PYTHONPATH")
+        if before is not None:
+            os.environ["PYTHONPATH"] = before
+
+
+def _tell(gumem: GUMem, user: str, texts: list[str], session_id: str = "s") -> int:
+    """Store what a user said."""
+    told = [{"role": "user", "content": text} for text in texts]
+    return len(gumem.user(user).add_messages(told, session_id=session_id))
+
+
+def _digest(gumem: GUMem, user: str) -> dict[str, Any]:
+    report = gumem.user(user).digest()
+    return {"messages": report.messages, "new": report.new, "error": report.error}
+
+
+def _facts(gumem: GUMem, user: str) -> list[str]:
+    return sorted(f.content for f in gumem.user(user).facts() if f.validity == "active")
+
+
+def _messages(gumem: GUMem, user: str) -> list[str]:
+    return [m.content for m in gumem.user(user).messages()]
+
+
+def _forget(gumem: GUMem, user: str, text: str) -> list[str]:
+    return gumem.user(user).forget(matching=text).messages
+
+
+def _correct(gumem: GUMem, user: str, old: str, new: str) -> str:
+    (fact,) = [f for f in gumem.user(user).facts() if f.content == old]
+    return gumem.user(user).correct(fact.id, new).content
+
+
+def _query(gumem: GUMem, user: str, text: str) -> str:
+    return gumem.user(user).query(text).formatted_context
+
+
+def _status(gumem: GUMem, user: str) -> dict[str, Any]:
+    return {**gumem.user(user).status(), "store": gumem.status()["store"]}
+
+
+def _export(gumem: GUMem, user: str) -> str:
+    return gumem.user(user).export()
+
+
+_behind: dict[str, Future[Any]] = {}
+
+
+def _start(gumem: GUMem, name: str, *args: Any) -> None:
+    """Begin something that takes its time; the peer goes on answering meanwhile."""
+    future = _behind[name] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(_COMMANDS[name](gumem, *args))
+        except Exception as error:  # noqa: BLE001  # whoever joins takes it
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+
+
+def _join(gumem: GUMem, name: str) -> Any:
+    return _behind.pop(name).result(60)
+
+
+_COMMANDS: dict[str, Callable[..., Any]] = {
+    "tell": _tell,
+    "digest": _digest,
+    "facts": _facts,
+    "messages": _messages,
+    "forget": _forget,
+    "correct": _correct,
+    "query": _query,
+    "status": _status,
+    "export": _export,
+    "start": _start,
+    "join": _join,
+}
+
+
+def _serve(pipe: Any, port: int, options: dict[str, Any]) -> None:
+    with GUMem(client=chromadb.HttpClient(host="127.0.0.1", port=port), **options) as gumem:
+        pipe.send((None, "ready"))
+        while (asked := pipe.recv()) is not None:
+            name, args = asked
+            try:
+                pipe.send((None, _COMMANDS[name](gumem, *args)))
+            except Exception as error:  # noqa: BLE001  # told to the test, which raises it
+                pipe.send((f"{type(error).__name__}: {error}", None))
+
+
+class Peer:
+    """A process with a GUMem on a Chroma server; it does what it is asked, one thing at a time."""
+
+    def __init__(self, port: int, **options: Any) -> None:
+        _forking()
+        self._pipe, theirs = _context.Pipe()
+        self._process = _context.Process(target=_serve, args=(theirs, port, options), daemon=True)
+        self._process.start()
+        theirs.close()
+        assert self.result() == "ready"
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        return int(self._process.pid or 0)
+
+    def wait_until(self, user: str, within: float = 20.0, **status: Any) -> None:
+        """Ask for the status of a user until it says so."""
+        until = time.monotonic() + within
+        while (told := self.ask("status", user)) | status != told:
+            assert time.monotonic() < until, f"{told} is not {status}"
+
+    def begin(self, name: str, *args: Any) -> None:
+        """Ask for something without waiting for it."""
+        self._pipe.send((name, args))
+
+    def result(self, within: float = 60.0) -> Any:
+        """Wait for what was asked."""
+        assert self._pipe.poll(within), f"no answer of process {self.pid} in {within} s"
+        failed, answer = self._pipe.recv()
+        if failed:
+            raise RuntimeError(failed)
+        return answer
+
+    def ask(self, name: str, *args: Any) -> Any:
+        """Ask for something, and wait for it."""
+        self.begin(name, *args)
+        return self.result()
+
+    def freeze(self) -> None:
+        """Stop it in the middle of whatever it does, as a machine that is suspended."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        os.kill(self.pid, signal.SIGCONT)
+
+    def kill(self) -> None:
+        """End it as a crash does."""
+        self._process.kill()
+        self._process.join(10)
+
+    def __enter__(self) -> "Peer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.is_alive():
+            self.thaw()
+            with contextlib.suppress(OSError):
+                self._pipe.send(None)
+            self._process.join(20)
+            self.kill()
+        self._pipe.close()
