@@ -11,14 +11,19 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from multiprocessing import forkserver
 from typing import Any
 
 import chromadb
 
-from agently_gumem import GUMem
+from agently import Agently
+
+from agently_gumem import EveryNTurns, GUMem
+from agently_gumem.embedder import Embedder
+from agently_gumem.store import ScopedStore
 
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(["peer_preload"])
@@ -77,6 +82,72 @@ def _export(gumem: GUMem, user: str) -> str:
     return gumem.user(user).export()
 
 
+def _turn(
+    gumem: GUMem, user: str, settings: dict[str, Any], history: list[Any], text: str
+) -> str:
+    """Answer one request as a stateless server does: a new agent, the end of its history restored.
+
+    Its session is not ended: another request, perhaps in another process, goes on with it.
+    """
+    agent = Agently.create_agent()
+    agent.set_settings("OpenAICompatible", settings)
+    memory = gumem.attach(agent, user_id=user, when=EveryNTurns(5))
+    agent.activate_session(session_id="chat")
+    agent.activated_session.set_chat_history(history)
+    answer = agent.input(text).start()
+    memory.detach()
+    return str(answer)
+
+
+class _Spent:
+    """CPU seconds of this process by part, in whatever thread they were spent."""
+
+    def __init__(self) -> None:
+        self.parts: Counter[str] = Counter()
+
+    @contextlib.contextmanager
+    def measured(self, owner: Any, name: str, part: str) -> Iterator[None]:
+        """Count what a function takes while the block runs."""
+        inner = getattr(owner, name)
+
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            began = time.thread_time()
+            try:
+                return inner(*args, **kwargs)
+            finally:
+                self.parts[part] += time.thread_time() - began
+                self.parts[f"calls of {part}"] += 1
+
+        setattr(owner, name, counted)
+        try:
+            yield
+        finally:
+            setattr(owner, name, inner)
+
+
+def _measure(gumem: GUMem, user: str, text: str) -> dict[str, Any]:
+    """Recall, and say where the CPU went: milliseconds for embedding, store and the rest."""
+    spent = _Spent()
+    with (
+        spent.measured(ScopedStore, "look", "store"),
+        spent.measured(ScopedStore, "_read", "store"),
+        spent.measured(Embedder, "embed", "embedding"),
+    ):
+        began = time.process_time()
+        context = gumem.user(user).query(text).formatted_context
+        whole = time.process_time() - began
+    parts = {name: 1_000 * spent.parts[name] for name in ("store", "embedding")}
+    rest = 1_000 * whole - sum(parts.values())
+    return {"text": context, "rest": rest, "calls": spent.parts["calls of store"], **parts}
+
+
+def _reload(gumem: GUMem, user: str) -> None:
+    """Forget what was read of a user, so that the next query reads all."""
+    for scope in gumem._engine.loaded():
+        if scope.user_id == user:
+            scope._revision = None
+
+
 _behind: dict[str, Future[Any]] = {}
 
 
@@ -107,6 +178,9 @@ _COMMANDS: dict[str, Callable[..., Any]] = {
     "query": _query,
     "status": _status,
     "export": _export,
+    "turn": _turn,
+    "measure": _measure,
+    "reload": _reload,
     "start": _start,
     "join": _join,
 }

@@ -1,6 +1,7 @@
 """Several processes on one Chroma server: none loses, doubles or undoes what another one did."""
 
 import itertools
+import statistics
 import time
 from collections.abc import Iterator
 
@@ -187,3 +188,45 @@ def test_a_correction_in_one_process_holds_against_a_digest_in_another(server, u
             assert one.ask("join", "digest")["messages"] == 1
             assert "Maribor" in model.memory_requests[-1].text
             assert one.ask("facts", user) == two.ask("facts", user) == ["I live in Koper now."]
+
+
+TURNS = 30
+THINGS = "lamp chair kettle violin anchor ladder mirror candle basket hammer".split()
+
+
+def test_a_stateless_server(server, user):
+    """An agent a request, six messages restored, two processes in turn: each message once.
+
+    What one process was told the other recalls at its next query, at the cost of what changed.
+    """
+    with ScriptedModel(lambda request: f"Noted, number {len(model.chat_requests)}.") as model:
+        options = own(model)
+        with Peer(server.port, **options) as one, Peer(server.port, **options) as two:
+            history: list[dict[str, str]] = []
+            costs: list[float] = []
+            for number in range(TURNS):
+                here, there = (one, two) if number % 2 else (two, one)
+                thing = THINGS[number % 10]
+                text = f"My {thing} of shelf {number} was made by {maker(number)}."
+                answer = here.ask("turn", user, model.settings, history[-6:], text)
+                history += [said("user", text), said("assistant", answer)]
+                asked = f"Who made the {thing} of shelf {number}?"
+                recalled = there.ask("measure", user, asked)
+                assert maker(number) in recalled["text"]
+                costs.append(recalled["rest"])
+            stored = one.ask("messages", user)
+            assert stored == two.ask("messages", user)
+            assert stored == [m["content"] for m in history]
+            first = one.ask("query", user, "Who made the candle of shelf 7?")
+            assert maker(7) in first
+            assert statistics.median(costs[2:]) < 4.0, costs
+
+
+def said(role: str, content: str) -> dict[str, str]:
+    """Return a message of Agently's history."""
+    return {"role": role, "content": content}
+
+
+def maker(number: int) -> str:
+    """Return a name that no other turn has."""
+    return f"{'BCDFGHKLMN'[number % 10]}{'aeiou'[number // 10]}rov{'aeiou'[number % 5]}k"
