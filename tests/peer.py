@@ -18,7 +18,6 @@ from multiprocessing import forkserver
 from typing import Any
 
 import chromadb
-
 from agently import Agently
 
 from agently_gumem import EveryNTurns, GUMem
@@ -82,9 +81,7 @@ def _export(gumem: GUMem, user: str) -> str:
     return gumem.user(user).export()
 
 
-def _turn(
-    gumem: GUMem, user: str, settings: dict[str, Any], history: list[Any], text: str
-) -> str:
+def _turn(gumem: GUMem, user: str, settings: dict[str, Any], history: list[Any], text: str) -> str:
     """Answer one request as a stateless server does: a new agent, the end of its history restored.
 
     Its session is not ended: another request, perhaps in another process, goes on with it.

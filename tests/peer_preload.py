@@ -2,8 +2,8 @@
 
 import agently  # noqa: F401
 import chromadb.api.fastapi  # noqa: F401
-
 import peer  # noqa: F401
+
 from agently_gumem import embedder, text
 from agently_gumem.privacy import PrivacyPolicy
 from agently_gumem.remember import digest  # noqa: F401

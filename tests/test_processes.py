@@ -191,7 +191,18 @@ def test_a_correction_in_one_process_holds_against_a_digest_in_another(server, u
 
 
 TURNS = 30
-THINGS = "lamp chair kettle violin anchor ladder mirror candle basket hammer".split()
+THINGS = [
+    "lamp",
+    "chair",
+    "kettle",
+    "violin",
+    "anchor",
+    "ladder",
+    "mirror",
+    "candle",
+    "basket",
+    "hammer",
+]
 
 
 def test_a_stateless_server(server, user):

@@ -15,8 +15,30 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from chromaserver import Server
 from peer import Peer
 
-PLACES = "Berlin Ljubljana Maribor Koper Potsdam Jena Ulm Graz Linz Wels".split()
-HOBBIES = "rowing chess climbing baking sewing fencing sailing juggling knitting skating".split()
+PLACES = [
+    "Berlin",
+    "Ljubljana",
+    "Maribor",
+    "Koper",
+    "Potsdam",
+    "Jena",
+    "Ulm",
+    "Graz",
+    "Linz",
+    "Wels",
+]
+HOBBIES = [
+    "rowing",
+    "chess",
+    "climbing",
+    "baking",
+    "sewing",
+    "fencing",
+    "sailing",
+    "juggling",
+    "knitting",
+    "skating",
+]
 
 
 def told(number: int) -> str:
