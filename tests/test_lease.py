@@ -141,7 +141,7 @@ def test_who_waits_for_a_turn_holds_up_nobody(rows, worker):
     async def scene():
         await held.acquire()
         first = worker.spawn(turn.__aenter__())
-        while turn.state != "waiting":
+        while turn.state != "waiting":  # noqa: ASYNC110  # a state has no event to wait for
             await asyncio.sleep(0)
         first.cancel()
         await asyncio.wait({first})
@@ -284,7 +284,7 @@ def json_of(logs):
 
 
 def test_values_of_writers_that_are_gone_do_not_pile_up(rows):
-    """A process leaves one value behind; past a number they are taken out, and nothing is missed."""
+    """A process leaves one value behind; past a number they go, and nothing is missed."""
     one, two = rows
     assert without_old({f"w_{i}": "" for i in range(MOST_WRITERS - 1)}, "t") == {}
     others = [_store(one.store._client, one.store._namespace) for _ in range(MOST_WRITERS + 2)]

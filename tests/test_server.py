@@ -1,4 +1,4 @@
-"""The example server, started as a reader starts it: two workers, and a Chroma server of its own."""
+"""The example server, started as a reader starts it: two workers, a Chroma server of its own."""
 
 import json
 import os

@@ -15,41 +15,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from chromaserver import Server
 from peer import Peer
 
-PLACES = [
-    "Berlin",
-    "Ljubljana",
-    "Maribor",
-    "Koper",
-    "Potsdam",
-    "Jena",
-    "Ulm",
-    "Graz",
-    "Linz",
-    "Wels",
-]
-HOBBIES = [
-    "rowing",
-    "chess",
-    "climbing",
-    "baking",
-    "sewing",
-    "fencing",
-    "sailing",
-    "juggling",
-    "knitting",
-    "skating",
-]
+PLACES = ("Berlin", "Maribor", "Koper", "Potsdam", "Jena", "Ulm", "Graz", "Linz", "Wels", "Bonn")
+HOBBIES = ("rowing", "chess", "baking", "sewing", "fencing", "sailing", "knitting", "skating")
 
 
 def told(number: int) -> str:
     """Say something that no other message says."""
-    place, hobby = PLACES[number % 10], HOBBIES[number // 10 % 10]
+    place, hobby = PLACES[number % 10], HOBBIES[number // 10 % 8]
     return f"In week {number} I was in {place} for {hobby} with group {number * 7}."
 
 
 def asked(number: int) -> str:
     """Ask for it."""
-    return f"Where was I in week {number} for {HOBBIES[number // 10 % 10]}?"
+    return f"Where was I in week {number} for {HOBBIES[number // 10 % 8]}?"
 
 
 def rounds(writer: Peer, reader: Peer, user: str, records: int, count: int, *, whole: bool) -> str:
