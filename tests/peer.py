@@ -60,8 +60,10 @@ def _messages(gumem: GUMem, user: str) -> list[str]:
     return [m.content for m in gumem.user(user).messages()]
 
 
-def _forget(gumem: GUMem, user: str, text: str) -> list[str]:
-    return gumem.user(user).forget(matching=text).messages
+def _forget(gumem: GUMem, user: str, word: str) -> list[str]:
+    """Forget the Facts that say a word, and so the sentences that say them."""
+    ids = [f.id for f in gumem.user(user).facts() if word in f.content]
+    return gumem.user(user).forget(fact_ids=ids).cut
 
 
 def _correct(gumem: GUMem, user: str, old: str, new: str) -> str:
@@ -110,10 +112,12 @@ class _Spent:
         def counted(*args: Any, **kwargs: Any) -> Any:
             began = time.thread_time()
             try:
-                return inner(*args, **kwargs)
+                result = inner(*args, **kwargs)
             finally:
                 self.parts[part] += time.thread_time() - began
                 self.parts[f"calls of {part}"] += 1
+            self.parts["rows"] += len(result) if name == "_read" else 0
+            return result
 
         setattr(owner, name, counted)
         try:
@@ -135,7 +139,8 @@ def _measure(gumem: GUMem, user: str, text: str) -> dict[str, Any]:
         whole = time.process_time() - began
     parts = {name: 1_000 * spent.parts[name] for name in ("store", "embedding")}
     rest = 1_000 * whole - sum(parts.values())
-    return {"text": context, "rest": rest, "calls": spent.parts["calls of store"], **parts}
+    counts = {"calls": spent.parts["calls of store"], "rows": spent.parts["rows"]}
+    return {"text": context, "rest": rest, **counts, **parts}
 
 
 def _reload(gumem: GUMem, user: str) -> None:

@@ -6,6 +6,7 @@ import os
 import select
 import signal
 import statistics
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -15,8 +16,9 @@ from chromaserver import Server
 from e2e import fact_answer
 from peer import Peer
 
-from agently_gumem import Closed, GUMem
-from agently_gumem.testing import ScriptedModel
+from agently_gumem import Closed, GUMem, UserMemory
+from agently_gumem.embedder import BundledEmbedder
+from agently_gumem.testing import RuleModel, ScriptedModel
 
 NAMES = itertools.count()
 
@@ -150,21 +152,132 @@ class Watching:
         return self._rows.standing("digest").epoch
 
 
+THREE = "My dentist is Dr. Alvarez! My dog is called Biscuit! I like tea!"
+
+
+def sentences(request):
+    """Answer with a Fact for each sentence."""
+    answer = fact_answer(request)
+    drafts = answer.pop("facts", [])
+    parts = [(part, d["sources"]) for d in drafts for part in d["content"].split("! ")]
+    facts = [{"content": f"{part.rstrip('!')}.", "sources": told} for part, told in parts]
+    return {**answer, "facts": facts} if drafts else answer
+
+
+def left(contents: list[str]) -> list[str]:
+    """Take out of messages what stands for that which was cut."""
+    return [content.replace("[forgotten] ", "") for content in contents]
+
+
 def test_two_processes_forget_at_once(server, user):
     """Each takes another sentence out of one message: neither comes back by the other's write."""
-    text = "My dentist is Dr. Alvarez. My dog is called Biscuit. I like tea."
-    with two(server, Wording()) as (_, one, other):
-        one.ask("tell", user, [text, *(f"I row on lake number {i}." for i in range(20))])
-        assert other.ask("messages", user)[0] == text
+    with two(server, sentences) as (_, one, other):
+        one.ask("tell", user, [THREE])
+        one.ask("digest", user)
+        assert len(other.ask("facts", user)) == 3
         for peer, name in ((one, "Alvarez"), (other, "Biscuit")):
             peer.begin("forget", user, name)
+        assert [len(peer.result()) for peer in (one, other)] == [1, 1]
         for peer in (one, other):
-            peer.result()
-        for peer in (one, other):
-            told = peer.ask("export", user)
-            assert "Alvarez" not in told
-            assert "Biscuit" not in told
-            assert "lake number 7" in told
+            assert left(peer.ask("messages", user)) == ["I like tea!"]
+            assert peer.ask("facts", user) == ["I like tea."]
+
+
+class Slow(BundledEmbedder):
+    """The bundled embedder, which holds one call up when it is told to."""
+
+    def __init__(self) -> None:
+        self.text = "no such text"
+        self.arrived, self.go = threading.Event(), threading.Event()
+
+    def __call__(self, input):
+        """Embed; the text that is waited for, when it may."""
+        if any(self.text in text for text in input):
+            self.arrived.set()
+            assert self.go.wait(30)
+        return super().__call__(input)
+
+
+def test_two_processes_forget_one_after_the_other_decided(server, user):
+    """What one had decided to keep of a message the other cut meanwhile; so it decides anew."""
+    slow = Slow()
+    with (
+        two(server, sentences) as (_, peer, _),
+        GUMem(client=server.client(), embedding_function=slow) as gumem,
+    ):
+        peer.ask("tell", user, [THREE])
+        peer.ask("digest", user)
+        mine = gumem.user(user)
+        slow.text = "Biscuit! I like tea"
+        chosen = {"fact_ids": [fact_of(mine, "Alvarez")]}
+        forgets = threading.Thread(target=mine.forget, kwargs=chosen)
+        forgets.start()
+        assert slow.arrived.wait(20)
+        peer.ask("forget", user, "Biscuit")
+        slow.go.set()
+        forgets.join(20)
+        assert not forgets.is_alive()
+        assert left([m.content for m in mine.messages()]) == ["I like tea!"]
+        assert left(peer.ask("messages", user)) == ["I like tea!"]
+        assert peer.ask("facts", user) == ["I like tea."]
+
+
+def test_what_is_read_of_changes_is_what_a_whole_reading_finds(server, user, use):
+    """After each kind of write, by whoever reads only what changed and whoever reads all."""
+    use(RuleModel())
+    with contextlib.ExitStack() as stack:
+        gumems = [stack.enter_context(GUMem(client=server.client())) for _ in range(3)]
+        one, changes, whole = (gumem.user(user) for gumem in gumems)
+        steps = [
+            lambda: one.add_messages([{"content": t} for t in LIKES]),
+            one.digest,
+            lambda: one.correct(fact_of(one, "tea"), "The user likes coffee."),
+            lambda: one.add_messages({"content": "I am allergic to nuts."}, digest=True),
+            lambda: one.forget(matching="chess"),
+            one.rebuild_memo,
+            one.pause,
+            one.resume,
+            lambda: one.add_messages({"content": "I live in Koper."}),
+            lambda: one.forget(everything=True),
+            lambda: one.add_messages({"content": "I row."}),
+        ]
+        for step in steps:
+            step()
+            for scope in gumems[2]._engine.loaded():
+                scope._revision = None
+            assert known(changes) == known(whole) == known(one)
+        assert [m.content for m in changes.messages()] == ["I row."]
+
+
+LIKES = ["I like tea.", "I like chess.", "I like rowing.", "I like Bach.", "I like mountains."]
+
+
+def fact_of(memory: UserMemory, word: str) -> str:
+    """Find the id of the active Fact that says a word."""
+    (fact,) = [f for f in memory.facts() if word in f.content]
+    return fact.id
+
+
+def known(memory: UserMemory) -> list[Any]:
+    """Give all that a memory knows, in an order of its own."""
+    records = [memory.messages(), memory.facts(validity=None), memory.summaries(), memory.topics()]
+    held = [sorted(r.model_dump_json() for r in layer) for layer in records]
+    found = memory.query("What do I like?").formatted_context
+    return [*held, memory.memo, memory.status()["paused"], found]
+
+
+def test_what_changed_elsewhere_is_read_and_nothing_else(server, user):
+    """One row for a message; none where nothing was written."""
+    with GUMem(client=server.client()) as gumem, Peer(server.port) as peer:
+        mine = gumem.user(user)
+        mine.add_messages([{"content": f"I row on lake number {n}."} for n in range(40)])
+        assert peer.ask("measure", user, "Where do I row?")["rows"] == 40
+        mine.add_messages({"content": "I row on the Drava."})
+        told = peer.ask("measure", user, "Do I row on the Drava?")
+        assert "Drava" in told["text"]
+        assert (told["rows"], told["calls"]) == (1, 2)
+        told = peer.ask("measure", user, "Where do I row?")
+        assert (told["rows"], told["calls"]) == (0, 1)
 
 
 def moving(request):
