@@ -18,7 +18,7 @@ RUN = Path(__file__).parent.parent / "examples" / "server" / "run.py"
 class Running:
     """The server, up once both workers are; it is asked over HTTP."""
 
-    def __init__(self, folder: Path, workers: int = 2) -> None:
+    def __init__(self, folder: Path, workers: int = 2, **named: str) -> None:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
@@ -27,7 +27,7 @@ class Running:
         self.process = subprocess.Popen(
             [sys.executable, str(RUN), "--port", str(port), "--workers", str(workers)],
             cwd=folder,
-            env=kept,
+            env=kept | named,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
