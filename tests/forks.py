@@ -1,4 +1,4 @@
-"""A process that forks with a memory open: `python forks.py FOLDER embedded|server [PORT]`.
+"""A process that forks with memories open, embedded and served: `python forks.py FOLDER PORT`.
 
 Prints JSON: what the child found, and what the parent has in the end.
 """
@@ -13,7 +13,8 @@ from pathlib import Path
 
 import chromadb
 from agently import Agently
-from exits import Letters, facts
+from exits import facts
+from letters import Letters
 
 from agently_gumem import Closed, EveryNTurns, GUMem
 from agently_gumem.testing import ScriptedModel
@@ -24,47 +25,48 @@ def said(user):
     return sorted(m.content for m in user.messages(role="user"))
 
 
-def child(gumem, agent, model, folder):
+def used(gumem, agent):
     """Use what was inherited."""
-    signal.alarm(30)  # one that hangs is ended
     told = {"refused": ""}
-    model.start()  # the parent's server has no thread here
-    agent.set_settings("OpenAICompatible", model.settings)
     try:
         gumem.user("alice").facts()
     except Closed as error:
         told["refused"] = str(error)
     told["answered"] = asyncio.run(agent.input("I drink juice.").async_start())
     told["closed"] = gumem.status()["closed"]
-    with GUMem(folder / "other", embedding_function=Letters()) as other:
-        other.user("bob").add_messages({"content": "I drink ink."})
-        told["other"] = said(other.user("bob"))
-    told["locked"] = [] if told["closed"] else said(gumem.user("alice"))
     if not told["closed"]:
+        user = gumem.user("alice")
         gumem.flush(20)
-        told["recalled"] = "tea" in gumem.user("alice").query("tea").formatted_context
-        told["facts"] = len(gumem.user("alice").facts())
+        told["said"] = said(user)
+        told["recalled"] = "tea" in user.query("tea").formatted_context
+        told["facts"] = sorted(f.content for f in user.facts())
         told["errors"] = gumem.status()["errors"]
     gumem.close()
     return told
 
 
-def begun(folder, where):
-    """Have a memory with a digest under way, and an agent."""
-    if where[0] == "server":
-        client = chromadb.HttpClient(host="127.0.0.1", port=int(where[1]))
-        gumem = GUMem(client=client, embedding_function=Letters())
-    else:
-        gumem = GUMem(folder / "embedded", embedding_function=Letters())
-    model = ScriptedModel("Noted.", memory=facts).start()
+def child(memories, folder):
+    """Use both, and a store of its own."""
+    signal.alarm(30)  # one that hangs is ended
+    # The parent's server has no thread here.
+    with ScriptedModel("Noted.", memory=facts) as model:
+        for _, agent in memories.values():
+            agent.set_settings("OpenAICompatible", model.settings)
+        told = {name: used(*memory) for name, memory in memories.items()}
+    with GUMem(folder / "own", embedding_function=Letters()) as own:
+        own.user("bob").add_messages({"content": "I drink ink."})
+        told["own"] = said(own.user("bob"))
+    return told
+
+
+def begun(gumem, model):
+    """Have an agent with memory, and a digest under way."""
     agent = Agently.create_agent()
     agent.set_settings("OpenAICompatible", model.settings)
     gumem.attach(agent, user_id="alice", when=EveryNTurns(1), wait=0)
     agent.activate_session(session_id="s")
-    model.hold("memory")
     asyncio.run(agent.input("I drink tea.").async_start())
-    model.wait_for(1, "memory")
-    return gumem, agent, model
+    return gumem, agent
 
 
 def held(gumem):
@@ -90,25 +92,34 @@ def held(gumem):
 
 def main():
     """Fork in the middle of all this."""
-    folder, where = Path(sys.argv[1]), sys.argv[2:]
-    gumem, agent, model = begun(folder, where)
-    let_go = held(gumem)
+    folder = Path(sys.argv[1])
+    client = chromadb.HttpClient(host="127.0.0.1", port=int(sys.argv[2]))
+    model = ScriptedModel("Noted.", memory=facts).start()
+    model.hold("memory")
+    memories = {
+        "embedded": begun(GUMem(folder / "embedded", embedding_function=Letters()), model),
+        "server": begun(GUMem(client=client, embedding_function=Letters()), model),
+    }
+    model.wait_for(2, "memory")
+    let_go = [held(gumem) for gumem, _ in memories.values()]
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
-        fresh = ScriptedModel("Noted.", memory=facts)
-        os.write(writing, json.dumps(child(gumem, agent, fresh, folder)).encode())
+        os.write(writing, json.dumps(child(memories, folder)).encode())
         os._exit(0)
     os.close(writing)
-    let_go.set()
+    for event in let_go:
+        event.set()
     with os.fdopen(reading) as pipe:
-        told = pipe.read()
+        told = {"child": json.loads(pipe.read() or "{}"), "parent": {}}
     os.waitpid(pid, 0)
     model.release("memory")
-    asyncio.run(agent.input("I drink milk.").async_start())
-    gumem.flush(20)
-    print(json.dumps({"child": json.loads(told), "parent": said(gumem.user("alice"))}))
-    gumem.close()
+    for name, (gumem, agent) in memories.items():
+        asyncio.run(agent.input("I drink milk.").async_start())
+        gumem.flush(20)
+        told["parent"][name] = said(gumem.user("alice"))
+        gumem.close()
+    print(json.dumps(told))
 
 
 if __name__ == "__main__":

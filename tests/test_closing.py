@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from e2e import agent_of, attached, fact_answer
-from exits import Letters
+from letters import Letters
 
 from agently_gumem import Closed, EveryNTurns, GUMem, Manual, closing
 from agently_gumem.agent import AgentMemory

@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 from chromaserver import Server
 from e2e import agent_of, attached, fact_answer
-from exits import Letters
+from letters import Letters
+from spawned import added
 
 from agently_gumem import (
     Closed,
@@ -215,7 +216,7 @@ def test_a_cancelled_turn_cancels_nothing_of_the_memory(when, model, gumem, hang
 
     async def journaled():
         async with gumem._engine.use("alice", "default") as held, held.journal_lock:
-            return None
+            return
 
     gumem.worker.run(journaled)
     assert gumem.flush(20)
@@ -342,43 +343,22 @@ def test_a_store_that_hangs_holds_no_turn_for_long(model, gumem, hang, monkeypat
 # --- processes
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_fork_on_an_embedded_path_is_closed_and_says_so(tmp_path):
-    """Its agent answers without memory, its status tells, and the parent goes on."""
-    told = forked(tmp_path, "embedded")
-    assert told["child"] == {
-        "refused": "this GUMem belongs to the parent process: open a new one after the fork",
-        "answered": "Noted.",
-        "closed": True,
-        "other": ["I drink ink."],
-        "locked": [],
-    }
-    assert told["parent"] == ["I drink milk.", "I drink tea."]
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """A Chroma server."""
+    with Server(tmp_path_factory.mktemp("served")) as started:
+        yield started
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_fork_on_a_server_opens_anew(tmp_path):
-    """Whatever thread, lock or connection the parent had, its agents remember in the child too."""
-    with Server(tmp_path / "served") as server:
-        told = forked(tmp_path, "server", str(server.port))
-    assert told["child"] == {
-        "refused": "",
-        "answered": "Noted.",
-        "closed": False,
-        "other": ["I drink ink."],
-        "locked": ["I drink juice.", "I drink tea."],
-        "recalled": True,
-        "facts": 2,
-        "errors": {},
-    }
-    assert told["parent"] == ["I drink juice.", "I drink milk.", "I drink tea."]
-
-
-def forked(folder, *arguments):
-    """Run `forks.py`, whose main process has few threads of others to leave behind."""
+@pytest.fixture(scope="module")
+def forked(server, tmp_path_factory):
+    """What the child of a fork found, and its parent after it; see `forks.py`."""
+    if not hasattr(os, "fork"):
+        pytest.skip("no fork here")
     script = Path(__file__).with_name("forks.py")
+    folder = str(tmp_path_factory.mktemp("forked"))
     done = subprocess.run(
-        [sys.executable, "-W", "ignore::DeprecationWarning", str(script), str(folder), *arguments],
+        [sys.executable, "-W", "ignore", str(script), folder, str(server.port)],
         capture_output=True,
         text=True,
         timeout=120,
@@ -389,27 +369,38 @@ def forked(folder, *arguments):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def spawned(port, ref):
-    """Read a session in another process, from what names it."""
-    import chromadb
+def test_a_fork_on_an_embedded_path_is_closed_and_says_so(forked):
+    """Its agent answers without memory, its status tells, and the parent goes on."""
+    assert forked["child"]["embedded"] == {
+        "refused": "this GUMem belongs to the parent process: open a new one after the fork",
+        "answered": "Noted.",
+        "closed": True,
+    }
+    assert forked["parent"]["embedded"] == ["I drink milk.", "I drink tea."]
+    assert forked["child"]["own"] == ["I drink ink."]
 
-    client = chromadb.HttpClient(host="127.0.0.1", port=port)
-    with GUMem(client=client, embedding_function=Letters()) as gumem:
-        memory = gumem.open(ref)
-        memory.user.add_messages({"content": "I drink milk."}, memory.session_id)
-        return [m.content for m in memory.user.messages("s")]
+
+def test_a_fork_on_a_server_opens_anew(forked):
+    """Whatever thread, lock or connection the parent had, its agents remember in the child too."""
+    assert forked["child"]["server"] == {
+        "refused": "",
+        "answered": "Noted.",
+        "closed": False,
+        "said": ["I drink juice.", "I drink tea."],
+        "recalled": True,
+        "facts": ["I drink juice.", "I drink tea."],
+        "errors": {},
+    }
+    assert forked["parent"]["server"] == ["I drink juice.", "I drink milk.", "I drink tea."]
 
 
-def test_a_session_goes_over_to_a_spawned_process_by_its_ref(tmp_path):
+def test_a_session_goes_over_to_a_spawned_process_by_its_ref(server):
     """The reference is plain data; the memory itself says that it does not go."""
-    with (
-        Server(tmp_path) as server,
-        GUMem(client=server.client(), embedding_function=letters) as gumem,
-    ):
-        memory = gumem.session("alice", "s")
+    with GUMem(client=server.client(), embedding_function=letters) as gumem:
+        memory = gumem.session("carol", "s")
         memory.user.add_messages({"content": "I drink tea."}, "s")
         with multiprocessing.get_context("spawn").Pool(1) as pool:
-            seen = pool.apply(spawned, (server.port, memory.ref()))
+            seen = pool.apply(added, (server.port, memory.ref()))
         assert seen == ["I drink tea.", "I drink milk."]
         assert said(memory.user) == ["I drink milk.", "I drink tea."]
         for thing in (gumem, memory, memory.user):
