@@ -111,7 +111,8 @@ def blocking(agent, text):
 
 def on_uvloop(agent, text):
     """Ask on a loop of another make."""
-    uvloop = pytest.importorskip("uvloop")
+    import uvloop
+
     loop = uvloop.new_event_loop()
     try:
         return loop.run_until_complete(_awaited(agent, text))
@@ -127,7 +128,8 @@ def test_one_agent_is_asked_from_everywhere_in_turn(model, gumem):
     """No lock or connection of ours belongs to the loop or the thread of the first call."""
     agent = agent_of(model)
     memory = attached(gumem, agent, "s", when=EveryNTurns(1), wait=10)
-    ways = [plain, threaded, ran, blocking, on_uvloop]
+    ways = [plain, threaded, ran, blocking]
+    ways += [on_uvloop] if sys.platform != "win32" else []
     texts = [f"I drink tea {n}." for n in range(2 * len(ways))]
     for way, text in zip([*ways, *ways], texts, strict=True):
         assert way(agent, text) == "Noted."
@@ -194,6 +196,8 @@ def test_what_ends_after_its_loop_disturbs_nobody(gumem, caplog):
 def test_a_cancelled_turn_cancels_nothing_of_the_memory(when, model, gumem, hang):
     """What was said is stored, and its digest goes on."""
     if when == "journal":
+        if AGENTLY < (4, 1, 4):
+            pytest.skip("its handlers hold the caller's loop: nothing is cancelled meanwhile")
         gumem.hooks.add("message.before_add", hang, timeout=60)
     agent = agent_of(model)
     memory = attached(gumem, agent, "s", when=EveryNTurns(1), wait=30)
