@@ -103,6 +103,7 @@ def run(folder, name):
         with said.open("w") as file:
             os.dup2(file.fileno(), 1)
             os.dup2(file.fileno(), 2)
+        signal.alarm(40)  # one that does not end is ended
         globals()[name](folder / name)
         return None
     _, status = os.waitpid(child, 0)

@@ -199,6 +199,19 @@ def test_a_write_that_is_under_way_is_waited_for(hang, tmp_path):
         assert "late" in {row.id for row in rows.load()}
 
 
+def test_a_store_that_does_not_close_is_left(hang, soon, caplog, monkeypatch):
+    """Its end is waited for no longer than that of anything else."""
+    gumem = GUMem(embedding_function=letters)
+    gumem.user("alice").add_messages({"content": "I drink tea."})
+    store = gumem._engine.services.store
+    close = store.close
+    monkeypatch.setattr(store, "close", lambda: (hang(), close()))
+    began = time.monotonic()
+    gumem.close(timeout=0)
+    assert time.monotonic() - began < soon
+    assert "did not close in time" in caplog.text
+
+
 # --- from wherever it is called
 
 
@@ -316,7 +329,7 @@ def test_a_signals_handler_closes_in_the_middle_of_a_close(model, soon):
     handled = []
 
     def handle(number, frame):
-        gumem.close(timeout=30)
+        gumem.close(timeout=5)
         handled.append(number)
 
     before = signal.signal(signal.SIGUSR1, handle)
@@ -350,7 +363,7 @@ def test_a_memory_whose_thread_has_ended_says_so_and_closes():
         except Closed as error:
             told.append(str(error))
 
-    waiting = threading.Thread(target=waits)
+    waiting = threading.Thread(target=waits, daemon=True)
     waiting.start()
     assert started.wait(20)
     loop, thread = gumem.worker.loop, gumem.worker._thread

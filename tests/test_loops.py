@@ -32,8 +32,9 @@ from agently_gumem import (
     turns,
     worker,
 )
+from agently_gumem.flights import Flights
 from agently_gumem.testing import ScriptedModel
-from agently_gumem.threads import Lane, Overdue
+from agently_gumem.threads import Lane, Overdue, run_alone
 from agently_gumem.worker import Worker
 
 pytestmark = pytest.mark.host
@@ -287,6 +288,8 @@ def test_what_hangs_for_one_user_holds_up_nobody_else(what, model, hang, monkeyp
     """However often it does: his own turns go on in bounded time too, and lose nothing."""
     monkeypatch.setattr(scope, "EMBED_WITHIN", -0.9)
     monkeypatch.setattr(turns, "CALLBACK_WITHIN", 0.1)
+    monkeypatch.setattr(turns, "TURN_WITHIN", 5)
+    monkeypatch.setattr(host, "RECALL_WITHIN", 5)
     function = embedder_that_hangs(hang) if what == "embedder" else letters
     with GUMem(embedding_function=function) as gumem:
 
@@ -452,6 +455,35 @@ def test_a_lane_that_nobody_holds_ends_its_threads():
     del lane
     thread.join(20)
     assert not thread.is_alive()
+
+
+def test_a_loop_of_its_own_looks_names_up_in_daemon_threads():
+    """The interpreter's end does not wait for a name server, and its executors are not needed."""
+
+    async def look_up():
+        return await asyncio.get_running_loop().run_in_executor(None, threading.current_thread)
+
+    assert run_alone(look_up()).daemon
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_what_is_on_its_way_in_the_parent_is_not_so_in_the_child():
+    """A turn of the parent never lands in the child, where it would keep another user out."""
+    flights = Flights()
+
+    async def take_off(name):
+        flights.take_off((name, "default"))
+        await asyncio.sleep(0)
+
+    asyncio.run(take_off("alice"))
+    child = os.fork()
+    if child == 0:
+        asyncio.run(take_off("bob"))
+        os._exit(bool(flights.overlapping()))
+    assert os.waitpid(child, 0)[1] == 0
+    asyncio.run(take_off("bob"))
+    assert flights.overlapping()
 
 
 def test_what_is_overdue_is_counted_until_it_ends():
