@@ -112,14 +112,14 @@ def calls_of(full_result: Any, own: Collection[str]) -> list[ToolCall]:
         full_result: What Agently hands to handlers of a response, on any version.
         own: Names of the memory's own actions.
     """
-    extra = full_result.get("extra") if isinstance(full_result, Mapping) else None
-    if not isinstance(extra, Mapping):
-        return []
-    held = cast("Mapping[str, Any]", extra)
-    logs = held.get("action_logs") or held.get("tool_logs")
-    if not isinstance(logs, list):
-        return []
-    return [_call(log, own) for log in cast("list[Any]", logs) if isinstance(log, Mapping)]
+    extra = _mapping(_mapping(full_result).get("extra"))
+    logs = extra.get("action_logs") or extra.get("tool_logs")
+    listed = cast("list[Any]", logs) if isinstance(logs, list) else []
+    return [_call(_mapping(log), own) for log in listed if isinstance(log, Mapping)]
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
 def _call(log: Mapping[str, Any], own: Collection[str]) -> ToolCall:
@@ -129,14 +129,13 @@ def _call(log: Mapping[str, Any], own: Collection[str]) -> ToolCall:
     failed = _has_failed(log, result)
     error = log.get("error")
     told = str(error)[:_ERROR_CHARS] if failed and error else _written(result)
-    mark = cast("Mapping[str, Any]", result).get(OF_MEMORY) if isinstance(result, Mapping) else None
     return ToolCall(
         name=name,
-        arguments=plain(given) if isinstance(given, Mapping) else {},
+        arguments=_mapping(plain(given)),
         result=make_safe(told)[: READ_CHARS + 1],
         failed=failed,
         key=str(log.get("action_call_id") or ""),
-        own=name in own or mark is not None,
+        own=name in own or OF_MEMORY in _mapping(result),
     )
 
 
@@ -191,7 +190,7 @@ class _Plain:
             return str(value)
         if isinstance(value, BaseException):
             return f"{type(value).__name__}: {', '.join(a for a in value.args if type(a) is str)}"
-        if isinstance(value, bytes | bytearray | memoryview):
+        if isinstance(value, bytes | bytearray):
             return f"({len(value)} bytes)"
         if isinstance(value, list | tuple | set | frozenset):
             return self._items(cast("Iterable[Any]", value), depth)

@@ -200,10 +200,9 @@ async def _forget(memory: Owner, ids: object, token: object, *, confirm: bool) -
                 return _refused(confirmed)
             wanted = confirmed
         else:
-            named = [ids] if isinstance(ids, str) else ids
-            if not isinstance(named, list | tuple) or not named or len(named) > _MOST_IDS:
+            wanted = _listed(ids)
+            if not 1 <= len(wanted) <= _MOST_IDS:
                 return _refused(f"ids takes 1 to {_MOST_IDS} ids that recall_memory returned")
-            wanted = [str(one) for one in cast("Sequence[object]", named)]
         sorted_out = _by_layer(scope, wanted)
         missing = [i for i in wanted if all(i not in held for held in sorted_out.values())]
         if missing:
@@ -219,6 +218,13 @@ async def _forget(memory: Owner, ids: object, token: object, *, confirm: bool) -
             "parts_of_messages": report.cut,
         }
     }
+
+
+def _listed(ids: object) -> list[str]:
+    """Read ids, which models write as a list or as one text."""
+    if isinstance(ids, str):
+        return [part for part in ids.replace(",", " ").split() if part]
+    return [str(one) for one in cast("list[object]", ids)] if isinstance(ids, list) else []
 
 
 def _by_layer(scope: Scope, wanted: Sequence[str]) -> dict[str, list[str]]:
