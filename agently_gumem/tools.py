@@ -98,7 +98,7 @@ def actions(
         return await _answered(of, lambda memory: _remember(memory, text))
 
     async def forget_memory(
-        ids: Annotated[list[str], "Ids of entries that recall_memory returned"],
+        ids: Annotated[str, "Ids of entries that recall_memory returned, apart by spaces"] = "",
         token: Annotated[str, "The token of the first call, once the user has agreed"] = "",
     ) -> dict[str, Any]:
         """Forget entries of the memory for good, when the user asks for it.
