@@ -124,8 +124,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 def _call(log: Mapping[str, Any], own: Collection[str]) -> ToolCall:
     name = make_safe(str(log.get("tool_name") or log.get("action_id") or "tool"))[:120]
-    given = log.get("kwargs")
-    result = log.get("result", log.get("data"))
+    given, result = _exchange(log)
     failed = _has_failed(log, result)
     error = log.get("error")
     told = str(error)[:_ERROR_CHARS] if failed and error else _written(result)
@@ -139,12 +138,24 @@ def _call(log: Mapping[str, Any], own: Collection[str]) -> ToolCall:
     )
 
 
+def _exchange(log: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return arguments and result; from 4.1.2 on a digest stands for a long one, or a query's."""
+    given, result = log.get("kwargs"), log.get("result", log.get("data"))
+    digest = _mapping(result)
+    if not {"result_preview", "artifact_refs"} <= digest.keys():
+        return given, result
+    told = _mapping(digest.get("instruction"))
+    if not given and isinstance(told.get("kind"), str):
+        given = {told["kind"]: told.get("preview")}
+    return given or told, digest["result_preview"]
+
+
 def _has_failed(log: Mapping[str, Any], result: Any) -> bool:
     """Tell whether a call failed: versions that do not say so return a text that does."""
     for name in ("success", "ok"):
         if isinstance(log.get(name), bool):
             return not log[name]
-    return isinstance(result, str) and fold(result).startswith(_FAILED)
+    return isinstance(result, str) and fold(result[:80]).startswith(_FAILED)
 
 
 def _written(value: Any) -> str:

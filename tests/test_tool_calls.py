@@ -378,6 +378,10 @@ def test_the_logs_of_each_version_are_read():
         (True, "no"),
     ]
     assert found[2].happened("", "t").key == ("act_1",)
+    digest = {"instruction": {"kind": "query", "preview": "q"}, "result_preview": {"n": 1}}
+    long = {"action_id": "find", "ok": True, "result": {**digest, "artifact_refs": []}}
+    (call,) = calls_of({"extra": {"action_logs": [long]}}, ())
+    assert (call.name, call.arguments, call.result) == ("find", {"query": "q"}, '{"n": 1}')
     for nothing in ({}, {"extra": None}, {"extra": {"tool_logs": None}}, None, {"extra": []}):
         assert calls_of(nothing, ()) == []
 
