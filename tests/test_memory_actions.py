@@ -4,16 +4,18 @@ import asyncio
 import datetime
 import inspect
 import json
+from importlib.metadata import version
 
 import pytest
-from e2e import attached, fact_answer
-from toolplay import Player, agent_with, offer
+from e2e import fact_answer
+from toolplay import Player, agent_with, begin, offer
 
 from agently_gumem import ConfigError, GUMem, Manual
 from agently_gumem.remember.asked import asks_to_remember
 from agently_gumem.testing import Reply, ScriptedModel
 
 pytestmark = pytest.mark.host
+ATTACH = pytest.mark.skipif(version("agently") == "4.0.8", reason="attach needs 4.0.8.1")
 
 
 @pytest.fixture
@@ -72,7 +74,7 @@ def test_a_model_recalls_with_ids_and_nothing_of_it_is_journaled(gumem):
     player = Player("In Berlin.")
     with ScriptedModel(player, memory=fact_answer) as model:
         agent = agent_with(model)
-        memory = attached(gumem, agent, "s2", when=Manual())
+        memory = begin(gumem, agent, "s2", when=Manual())
         recall, *_ = acts = memory.actions()
         offer(agent, acts)
         memory.user.add_messages({"role": "user", "content": "I live in Berlin."}, session_id="s1")
@@ -95,7 +97,7 @@ def test_under_another_name_it_is_still_not_journaled(gumem):
     player = Player("Yes.")
     with ScriptedModel(player) as model:
         agent = agent_with(model)
-        memory = attached(gumem, agent, "s", when=Manual())
+        memory = begin(gumem, agent, "s", when=Manual())
         recall = memory.actions()[0]
         agent.register_tool(
             name="look_up", desc="Look up.", kwargs={"about": (str, "what")}, func=recall
@@ -122,7 +124,7 @@ def test_what_the_model_keeps_is_digested_at_once_and_needs_the_users_word(gumem
     player = Player("Kept.")
     with ScriptedModel(player, memory=extract) as model:
         agent = agent_with(model)
-        memory = attached(gumem, agent, "s", when=Manual(), wait=5)
+        memory = begin(gumem, agent, "s", when=Manual(), wait=5)
         acts = memory.actions()
         offer(agent, acts)
         note = "The user's locker is 4711. The user owns a yacht."
@@ -150,6 +152,7 @@ def test_a_secret_is_not_kept_by_a_note(gumem):
 # -- whose ----------------------------------------------------------------------------------------
 
 
+@ATTACH
 def test_two_agents_of_two_users_each_have_their_own(gumem):
     """Also where Agently keeps one table of tools for the whole process."""
     found = {}
@@ -174,6 +177,7 @@ def test_two_agents_of_two_users_each_have_their_own(gumem):
     assert "Berlin" not in found["bob"]
 
 
+@ATTACH
 def test_while_another_users_session_is_active_nothing_is_served(gumem):
     """Actions of one user's session on an agent that serves another one at that moment."""
     with ScriptedModel("ok") as model:
@@ -221,7 +225,7 @@ def test_within_one_turn_nothing_is_confirmed(gumem):
     player = Player("Shall I? The token is in my notes.")
     with ScriptedModel(player, memory=fact_answer) as model:
         agent = agent_with(model)
-        memory = attached(gumem, agent, "s", when=Manual())
+        memory = begin(gumem, agent, "s", when=Manual())
         acts = memory.actions()
         offer(agent, acts)
         name = acts[2].__name__
@@ -374,7 +378,7 @@ def test_remember_this_digests_at_once(gumem, text):
 
     with ScriptedModel("ok", memory=memory_answer) as model:
         agent = agent_with(model)
-        memory = attached(gumem, agent, "s", when=Manual(), wait=10)
+        memory = begin(gumem, agent, "s", when=Manual(), wait=10)
         agent.input("I had lunch.").start()
         assert model.memory_requests == []
         agent.input(text).start()

@@ -7,11 +7,11 @@ import json
 from importlib.metadata import version
 
 import pytest
-from e2e import attached, pairs, seeded
+from e2e import pairs, seeded
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
-from toolplay import Player, agent_with
+from toolplay import Player, agent_with, begin
 
 from agently_gumem import ConfigError, GUMem, Manual, SessionEnd
 from agently_gumem.privacy import Selection
@@ -23,6 +23,7 @@ from agently_gumem.testing._rules import by_rules
 from agently_gumem.tool_calls import as_wanted, calls_of, plain
 
 pytestmark = pytest.mark.host
+ATTACH = pytest.mark.skipif(version("agently") == "4.0.8", reason="attach needs 4.0.8.1")
 ONE_CALL = version("agently") < "4.0.8.5"  # 4.0.8 calls one tool a question
 
 
@@ -57,7 +58,7 @@ def calls(memory):
 # -- where it stands ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("way", [attached, seeded])
+@pytest.mark.parametrize("way", [begin, seeded])
 def test_a_call_stands_between_the_question_and_the_answer(gumem, way):
     """Name, arguments, result and outcome, in the order in which it happened."""
     player = Player("It costs 649 yuan.").calls(("shoe_price", {"model": "Trail X"}))
@@ -82,7 +83,7 @@ def test_a_call_that_failed_is_recorded_as_such(gumem):
     player = Player("Full.").calls(("book_table", {"place": "Da Mario"}))
     with ScriptedModel(player) as model:
         agent = agent_with(model, book_table)
-        memory = attached(gumem, agent, "s", when=Manual())
+        memory = begin(gumem, agent, "s", when=Manual())
         agent.input("Book a table.").start()
         (call,) = memory.user.messages(event_type="tool_call")
     assert call.content.startswith("book_table(place=Da Mario) failed: ")
@@ -96,7 +97,7 @@ def test_on_every_way_of_asking(gumem, path):
     player = Player("Yes.").calls(("shoe_price", {"model": "A"}))
     with ScriptedModel(player) as model:
         agent = agent_with(model, shoe_price)
-        memory = attached(gumem, agent, "s", when=Manual())
+        memory = begin(gumem, agent, "s", when=Manual())
         if path == "generator":
             assert "".join(agent.input("Price?").get_generator(type="delta")) == "Yes."
         elif path == "async_start":
@@ -116,13 +117,13 @@ def test_a_restored_history_and_another_process_double_nothing(tmp_path):
     with ScriptedModel(player) as model:
         with GUMem(path=str(tmp_path)) as gumem:
             agent = agent_with(model, shoe_price)
-            memory = attached(gumem, agent, "s", when=Manual())
+            memory = begin(gumem, agent, "s", when=Manual())
             agent.input("Price of A?").start()
             agent.input("Thanks!").start()
             before, held = told(memory), list(agent.activated_session.full_context)
         with GUMem(path=str(tmp_path)) as gumem:
             again = agent_with(model, shoe_price)
-            memory = attached(gumem, again, "s", when=Manual())
+            memory = begin(gumem, again, "s", when=Manual())
             again.set_chat_history([{"role": m.role, "content": m.content} for m in held])
             player.calls(("shoe_price", {"model": "A"}))
             again.input("And today?").start()
@@ -144,7 +145,7 @@ def test_what_a_tool_did_for_a_turn_that_failed_is_not_lost(gumem):
 
     with ScriptedModel(answer) as model:
         agent = agent_with(model, shoe_price)
-        memory = attached(gumem, agent, "s", when=Manual())
+        memory = begin(gumem, agent, "s", when=Manual())
         with pytest.raises(Exception):  # noqa: B017, PT011  # which one depends on the version
             agent.input("Price of A?").start()
         down[0] = False
@@ -157,6 +158,7 @@ def test_what_a_tool_did_for_a_turn_that_failed_is_not_lost(gumem):
         assert [role for _, role, _ in found] == ["user", "tool", "assistant"]
 
 
+@ATTACH
 def test_detaching_takes_the_handler_out(gumem):
     """Nothing of ours is left among an agent's handlers, and nothing more is journaled."""
     player = Player("Yes.").calls(("shoe_price", {"model": "A"}))
@@ -177,7 +179,7 @@ def test_nothing_is_taken_while_memory_is_paused(gumem):
     player = Player("Yes.").calls(("shoe_price", {"model": "A"}))
     with ScriptedModel(player) as model:
         agent = agent_with(model, shoe_price)
-        memory = attached(gumem, agent, "s", when=Manual())
+        memory = begin(gumem, agent, "s", when=Manual())
         memory.user.pause()
         agent.input("Price?").start()
         memory.user.resume()
@@ -193,7 +195,7 @@ def kept_with(gumem, record_actions):
     player = Player("Yes.").calls(("shoe_price", {"model": "A", "size": 40}))
     with ScriptedModel(player) as model:
         agent = agent_with(model, shoe_price)
-        memory = attached(gumem, agent, "s", when=Manual(), record_actions=record_actions)
+        memory = begin(gumem, agent, "s", when=Manual(), record_actions=record_actions)
         assert agent.input("Price?").start() == "Yes."
         return len(calls(memory)) == 1
 
@@ -248,7 +250,7 @@ def test_of_many_calls_the_last_are_kept(gumem):
     many = [("shoe_price", {"model": f"M{i}"}) for i in range(25)]
     with ScriptedModel(Player("Yes.").calls(*many)) as model:
         agent = agent_with(model, shoe_price)
-        memory = attached(gumem, agent, "s", when=Manual())
+        memory = begin(gumem, agent, "s", when=Manual())
         agent.input("All prices?").start()
         kept = calls(memory)
     assert len(kept) == 20
@@ -271,7 +273,7 @@ def test_secrets_in_arguments_and_results_are_redacted(gumem):
     given = {"user": "ann", "password": "hunter2", "note": f"my key is {KEY}"}
     with ScriptedModel(Player("In.").calls(("login", given))) as model:
         agent = agent_with(model, login)
-        memory = attached(gumem, agent, "s", when=Manual())
+        memory = begin(gumem, agent, "s", when=Manual())
         agent.input("Log me in.").start()
         (kept,) = calls(memory)
         stored = memory.user.messages(event_type="tool_call")[0].model_dump_json()
@@ -436,7 +438,7 @@ def test_its_facts_are_actions_and_no_words_of_the_user(gumem):
     player = Player("Here.").calls(("shoe_price", {"model": "Trail X"}))
     with ScriptedModel(player, memory=by_rules) as model:
         agent = agent_with(model, shoe_price, book_table)
-        memory = attached(gumem, agent, "s", when=SessionEnd())
+        memory = begin(gumem, agent, "s", when=SessionEnd())
         agent.input("I am vegetarian. What does the Trail X cost?").start()
         player.calls(("book_table", {"place": "Da Mario"}))
         agent.input("Book a table.").start()
@@ -471,7 +473,7 @@ def test_a_model_that_says_otherwise_is_not_believed(gumem):
 
     with ScriptedModel(Player("Read.").calls(("page", {"url": "x"})), memory=extract) as model:
         agent = agent_with(model, page)
-        memory = attached(gumem, agent, "s", when=Manual())
+        memory = begin(gumem, agent, "s", when=Manual())
         agent.input("Read the page x.").start()
         memory.digest()
         (fact,) = memory.user.facts()
@@ -484,18 +486,19 @@ def test_recall_shows_it_as_what_it_is(gumem):
     player = Player("Noted.").calls(("shoe_price", {"model": "Trail X"}))
     with ScriptedModel(player) as model:
         agent = agent_with(model, shoe_price)
-        memory = attached(gumem, agent, "s", when=Manual())
+        memory = begin(gumem, agent, "s", when=Manual())
         agent.input("Look it up.").start()
         context = memory.recall("What was the price of the Trail X?")
     assert "tool, tool_call: shoe_price(model=Trail X) returned" in context.formatted_context
 
 
+@ATTACH
 def test_a_short_answer_beside_a_call_stays_forgotten(tmp_path):
     """A history that comes again holds no call: the answer is known by the question before it."""
     player = Player("OK.").calls(("shoe_price", {"model": "A"}))
     with ScriptedModel(player) as model, GUMem(path=str(tmp_path)) as gumem:
         agent = agent_with(model, shoe_price)
-        memory = attached(gumem, agent, "s", when=Manual())
+        memory = begin(gumem, agent, "s", when=Manual())
         agent.input("Buy the shoes of model A.").start()
         held = [m.model_dump() for m in agent.activated_session.full_context]
         answer = memory.user.messages(role="assistant")[0]

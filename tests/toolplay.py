@@ -2,7 +2,7 @@
 
 from collections import deque
 
-from e2e import agent_of
+from e2e import agent_of, attached, seeded
 
 # What stands in a request that asks which tools to call, on one version or another.
 _PLANS = ("execution_commands", "tool_command", "action_calls")
@@ -79,3 +79,9 @@ def agent_with(model, *tools):
     agent = agent_of(model)
     offer(agent, tools)
     return agent
+
+
+def begin(gumem, agent, session_id, **options):
+    """Give a session memory: by the one line where there is it, else by the two handlers."""
+    way = attached if hasattr(agent, "register_session_analysis_handler") else seeded
+    return way(gumem, agent, session_id, **options)
