@@ -61,6 +61,7 @@ def ended(tmp_path_factory):
             "quickstart": ("quickstart.py", {}),
             "seed_dropin": ("seed_dropin.py", {}),
             "own_schema": ("own_schema_and_triggers.py", {}),
+            "tools": ("tools.py", {}),
         }
         with ThreadPoolExecutor(2) as pool:
             runs = {n: pool.submit(run, s, folder, **more) for n, (s, more) in plans.items()}
@@ -189,3 +190,12 @@ def test_own_schema_and_triggers(ended):
     assert "peanuts" in str(memos[0]["food"]["constraints"])
     assert "900 euros" in str(memos[0]["limits"])
     assert "hostels" in str(memos[1])
+
+
+def test_tools(ended):
+    """A tool's result is a message and a Fact; the model's actions find and forget it."""
+    text = output(ended, "tools")
+    assert "tool_call, tool: shoe_price(model=Trail X) returned" in text
+    assert "action: The tool shoe_price with model=Trail X returned" in text
+    assert re.search(r"found: fact-\w+: .*649 yuan", text)
+    assert re.search(r"forgotten: \{'facts': \['fact-", text)
