@@ -65,6 +65,8 @@ PATCHES: list[Patch] = [
         "remember/journal.py",
         "            content=selection.text,\n            timestamp=_moment(self",
         "            content=message.text,\n            timestamp=_moment(self",
+        "content=selection.text,\n            timestamp=_moment(",
+        "content=message.text,\n            timestamp=_moment(",
         "tests/test_falling_back.py::test_a_secret_reaches_no_file_no_log_no_event_and_no_request",
     ),
     Patch(
