@@ -219,11 +219,7 @@ class AgentMemory:
             )
         if getattr(agent, ATTACHED, None) is not None:
             raise ConfigError("this agent has a memory already: detach() it before another attach")
-        if getattr(agent, BOUND, None) is not None:
-            raise ConfigError(
-                "sessions of this agent have a memory by GUMem.session(agent=...): detach() them "
-                "before attach"
-            )
+        vacate(agent)
         self._agent_before = agent_analysis(agent)
         for session in agent.sessions.values():
             self._note_before(session)
@@ -322,3 +318,21 @@ class AgentMemory:
         if memory is None:
             return NOTHING
         return await memory.execution_handler(full, window, memo, settings)
+
+
+def vacate(agent: Any) -> None:
+    """Take what a closed GUMem has left on an agent off it.
+
+    Raises:
+        ConfigError: Sessions of the agent have a memory, by a GUMem that is open.
+    """
+    held = getattr(agent, BOUND, None)
+    if held is None:
+        return
+    if not held.engine.closed:
+        raise ConfigError(
+            "sessions of this agent have a memory by GUMem.session(agent=...) or use_memory: "
+            "detach() them first"
+        )
+    held.host.remove()
+    delattr(agent, BOUND)

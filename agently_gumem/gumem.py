@@ -1,6 +1,7 @@
 """GUMem: opens the store, owns the worker, hands out users and sessions."""
 
 import asyncio
+import functools
 import math
 import os
 from collections.abc import Callable, Mapping
@@ -11,7 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from agently_gumem.agent import ATTACHED, BOUND, AgentMemory, Existing, UserOf
+from agently_gumem.agent import ATTACHED, BOUND, AgentMemory, Existing, UserOf, vacate
 from agently_gumem.closing import Closing
 from agently_gumem.config import Limits, RecallConfig
 from agently_gumem.embedder import Embedder
@@ -22,6 +23,7 @@ from agently_gumem.host import Host
 from agently_gumem.memo_schema import MemoSchema
 from agently_gumem.model import Model
 from agently_gumem.options import SessionOptions
+from agently_gumem.plugin import Mode, mode_name, register
 from agently_gumem.privacy import PrivacyPolicy
 from agently_gumem.prompts import Prompts
 from agently_gumem.records import Memo, as_record
@@ -282,6 +284,53 @@ class GUMem:
         self._preload(options)
         return memory
 
+    def register(
+        self,
+        *,
+        mode: str = "GUMem",
+        user_id: UserOf | None = None,
+        space: str = "default",
+        when: Callable[[TriggerState], bool] = WHEN,
+        keep: int = 4,
+        wait: float = 2.0,
+        remember: bool = True,
+        session_memo: str = "text",
+    ) -> None:
+        """Register a mode for `session.use_memory(mode="GUMem")`; Agently 4.1.3.9 or later.
+
+        Registering again serves sessions from their next `use_memory` on. Settings stay untouched.
+
+        Args:
+            mode: The mode's name, one for all agents of this process.
+            user_id: Whose memory it is where no settings say so (`agent.set_settings(
+                "GUMem.user_id", "alice")`): a text, or a function of the session id. Without
+                either a session has no memory, and `status()` says so.
+            space: A part of the user's memory that others do not see.
+            when: When to digest: a trigger, or any function of a TriggerState.
+            keep: Messages that stay in the window after a cut, rounded up to whole turns.
+            wait: Seconds that a turn waits for its digest at most; 0: not at all.
+            remember: False reads and writes nothing.
+            session_memo: What Agently holds between requests: the memo as "text", or the "dict".
+
+        Raises:
+            ConfigError: A parameter is wrong, the mode is another's, or Agently is older.
+        """
+        self._engine.check()
+        options = SessionOptions.make(
+            when=when,
+            keep=keep,
+            strategy=mode_name(mode),
+            wait=wait,
+            remember=remember,
+            session_memo=session_memo,
+        )
+        whose = (
+            user_id if user_id is None or callable(user_id) else checked_name(user_id, "user_id")
+        )
+        space = checked_name(space, "space")
+        preload = functools.partial(self._preload, options)
+        register(Mode(mode, self._engine, whose, space, options, preload))
+
     def open(self, ref: Mapping[str, str], *, agent: Any = None, **options: Any) -> MemorySession:
         """Return the session that a `MemorySession.ref()` names.
 
@@ -411,6 +460,7 @@ class _Bound:
         """Return the agent's, made at the first session."""
         held = getattr(agent, BOUND, None)
         if not isinstance(held, _Bound) or held.engine is not engine:
+            vacate(agent)
             held = cls(agent, engine)
             setattr(agent, BOUND, held)
         return held
