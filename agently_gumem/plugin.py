@@ -84,7 +84,7 @@ class SessionPlugin:
         """Whose the session is; empty where two users have spoken in it."""
         self._why = ""
         self._refused = ""
-        self._said = False
+        self._said = ""
         agent = agent_of(session)
         self._on_agent = _OnAgent.of(agent, self.mode.engine) if agent is not None else None
         self._host = self._on_agent.host if self._on_agent is not None else None
@@ -183,17 +183,20 @@ class SessionPlugin:
 
     async def _turn(self, memory: MemorySession) -> None:
         session = self.session
+        # A handler of the developer's own decides on window and memo, beside the journal.
+        memory.executes = session._analysis_handler == session._default_analysis_handler
         # Agently's own lists, not its copies: what was forgotten is taken out of them in place.
         full, window = session._full_context, session._context_window
         due = await memory.analysis_handler(full, window, session.memo, session.session_settings)
-        if due is not None:
+        if due is not None and memory.executes:
             await session.async_run_resize_strategy(due)
             if self._host is not None:
                 self._host.refresh(memory, session.memo)
 
     async def _analysis(self, full: Any, window: Any, memo: Any, settings: Any) -> str | None:
-        """Serve a session that no agent calls `after_turn` for."""
-        memory = self.serving()
+        """Serve a session that no agent calls `after_turn` for, whichever plugin it has by now."""
+        plugin = self.session.memory
+        memory = plugin.serving() if isinstance(plugin, SessionPlugin) else None
         return await memory.analysis_handler(full, window, memo, settings) if memory else None
 
     def _without_agent(self) -> None:
@@ -233,7 +236,6 @@ class SessionPlugin:
             self._why = self._refused = f"user_id of the session: {type(error).__name__}"
             return None
         self._owner = name
-        memory.executes = True
         self.session.register_resize_handler(mode.options.strategy, memory.execution_handler)
         return memory
 
@@ -267,9 +269,9 @@ class SessionPlugin:
 
     async def _say_why(self) -> None:
         """Say once that there is no memory for this session, and why."""
-        if self._said or self.off or switched_off():
+        if self._said == self._why or self.off or switched_off():
             return
-        self._said = True
+        self._said = self._why
         _log.warning("a session of mode %s has no memory: %s", self.name, self._why)
         engine = self.mode.engine
         engine.troubles.note("user_id", NotFound(self._why))
