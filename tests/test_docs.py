@@ -53,4 +53,6 @@ def run(page):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_examples_of_a_page_run(page):
     """A reader who copies the blocks of a page, from its first to its last, sees them work."""
+    if page.name == "plugin.md" and "SessionMemory" not in Agently.plugin_manager.get_plugin_list():
+        pytest.skip("this version of Agently has no such plugins")
     assert run(page) == page.read_text(encoding="utf-8").count("\n```python\n")

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from agently import Agently
 
 from agently_gumem.testing import RuleModel
 
@@ -62,6 +63,7 @@ def ended(tmp_path_factory):
             "seed_dropin": ("seed_dropin.py", {}),
             "own_schema": ("own_schema_and_triggers.py", {}),
             "tools": ("tools.py", {}),
+            "plugin": ("session_plugin.py", {}),
         }
         with ThreadPoolExecutor(2) as pool:
             runs = {n: pool.submit(run, s, folder, **more) for n, (s, more) in plans.items()}
@@ -199,3 +201,16 @@ def test_tools(ended):
     assert "action: The tool shoe_price with model=Trail X returned" in text
     assert re.search(r"found: fact-\w+: .*649 yuan", text)
     assert re.search(r"forgotten: \{'facts': \['fact-", text)
+
+
+def test_session_plugin(ended):
+    """One user's next session knows, another user's does not; an older Agently is told so."""
+    done = ended["plugin"]
+    if "SessionMemory" not in Agently.plugin_manager.get_plugin_list():
+        assert done.returncode == 1
+        assert "register needs Agently 4.1.3.9 or later" in done.stderr
+        return
+    text = output(ended, "plugin")
+    assert re.search(r"^Ada: .*120 euros", text, re.M)
+    assert re.search(r"^Bob: .*no memory", text, re.M)
+    assert "Bob's session: 2 messages, memo {}" in text
