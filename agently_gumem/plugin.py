@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from agently_gumem.agent import ATTACHED, BOUND, UserOf, vacate
 from agently_gumem.engine import Engine, checked_name, switched_off
 from agently_gumem.errors import ConfigError, NotFound
+from agently_gumem.held import Held
 from agently_gumem.host import Host
 from agently_gumem.options import SessionOptions
 from agently_gumem.session import MemorySession
@@ -52,8 +53,7 @@ class SessionPlugin:
     the session as `session.memory`.
 
     Raises:
-        ConfigError: The agent has a memory by another way already, or by another open GUMem; or the
-            session was another user's before.
+        ConfigError: The agent has a memory by another way already, or by another open GUMem.
         Closed: The GUMem was closed.
     """
 
@@ -186,8 +186,8 @@ class SessionPlugin:
         # A handler of the developer's own decides on window and memo, beside the journal.
         memory.executes = session._analysis_handler == session._default_analysis_handler
         # Agently's own lists, not its copies: what was forgotten is taken out of them in place.
-        full, window = session._full_context, session._context_window
-        due = await memory.analysis_handler(full, window, session.memo, session.session_settings)
+        held = Held(session.session_settings, session._full_context, session._context_window)
+        due = await memory.turn_recorded(held, session.memo)
         if due is not None and memory.executes:
             await session.async_run_resize_strategy(due)
             if self._host is not None:

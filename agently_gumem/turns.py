@@ -211,6 +211,15 @@ class SessionTurns:
             NOTHING,
         )
 
+    async def turn_recorded(self, held: Held, memo: Any) -> str | None:
+        """Do the analysis handler's work for a whole turn, whatever other turns have added since."""
+        if not self.active:
+            return None
+        work = self.worker.arun(
+            self._analyse, held.full, held.window, memo, held.settings, answered=True
+        )
+        return await self.guarded("analysis", work, None)
+
     async def guarded(self, what: str, work: Awaitable[R], otherwise: R) -> R:
         """Await our own work inside a turn: the turn goes on whatever happens in it."""
         try:
@@ -230,9 +239,11 @@ class SessionTurns:
         """Do what `failed` does, on any thread, also where the memory is closed."""
         self._engine.failed(what, error, self._whose)
 
-    async def _analyse(self, full: Any, window: Any, memo: Any, settings: Any) -> str | None:
+    async def _analyse(
+        self, full: Any, window: Any, memo: Any, settings: Any, *, answered: bool = False
+    ) -> str | None:
         mirror = self._mirror_of(settings)
-        answered = bool(full) and said(full[-1]).role != "user"
+        answered = answered or (bool(full) and said(full[-1]).role != "user")
         if (mixed := self._overlaps(mirror, full, answered)) is not None:
             await self._pass_over(mixed)
             return None
