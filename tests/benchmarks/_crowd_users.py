@@ -59,7 +59,7 @@ class Crowd:
         value = str(1000 + number)
         for turn in range(self.turns):
             said = SMALL_TALK[turn % len(SMALL_TALK)]
-            if turn == min(TOLD_AT, self.turns - 2):
+            if turn == TOLD_AT:
                 said = VALUE.format(value)
             if turn == self.turns - 1:
                 said = QUESTION
@@ -107,7 +107,12 @@ def main() -> None:
     """Run it, and print what was measured as one line of JSON."""
     asked = json.loads(sys.argv[1])
     logging.disable(logging.CRITICAL)  # Agently tells each request on the screen
-    settings = {"base_url": asked["url"], "model": "rules", "model_type": "chat", "api_key": "none"}
+    settings = {
+        **{"base_url": asked["url"], "model": "rules", "model_type": "chat", "api_key": "none"},
+        # The model is on plain HTTP. Else each request reads all certificates again: 17 ms of CPU
+        # and 0.8 MB while it is under way, of Agently's own and of ours alike.
+        "client_options": {"verify": False},
+    }
     gumem = _opened(asked)
     crowd = Crowd(asked["turns"], settings, gumem)
 

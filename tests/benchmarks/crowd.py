@@ -19,6 +19,7 @@ from typing import Any
 from _report import arguments, median, percentile, publish
 
 HERE = Path(__file__).parent
+FEWEST = 12
 SETTINGS = {"users": 200, "turns": 20, "delay": 1.0, "rss": 600.0}
 
 
@@ -84,6 +85,8 @@ def main() -> int:
     parser.add_argument("--without", action="store_true", help="only the run without memory")
     parser.add_argument("--with", action="store_true", dest="only_with", help="only that with it")
     args = parser.parse_args()
+    if args.turns < FEWEST:
+        parser.error(f"--turns {args.turns}: before {FEWEST} the value still stands in the window")
     rows, found = [], []
     for memory in (False, True):
         if (memory and args.without) or (not memory and args.only_with):
