@@ -126,7 +126,7 @@ def reached(gumem, ready):
         while not ready():  # noqa: ASYNC110  # nothing tells it but the loop itself
             await asyncio.sleep(0)
 
-    gumem.worker.submit(lambda: asyncio.wait_for(look(), 10)).result()
+    gumem.worker.submit(lambda: asyncio.wait_for(look(), 60)).result()
 
 
 # --- what decides
@@ -314,7 +314,7 @@ def test_over_the_requests_a_minute_messages_wait_and_go_on_by_themselves(opened
     with ScriptedModel(memory=fact_answer) as model:
         gumem = opened(requests_per_minute=2)
         memories = [talk(gumem, model, name, f"I am {name}.") for name in ("ann", "bea", "cleo")]
-        assert gumem.flush(10)
+        assert gumem.flush(60)
         waiting = [m for m in memories if m.status()["pending"]]
         assert len(waiting) == 1
         status = waiting[0].status()
@@ -329,11 +329,11 @@ def test_over_the_requests_a_minute_messages_wait_and_go_on_by_themselves(opened
         assert [m.attempts for m in user.messages()] == [0, 0]
         assert gumem.status()["limits"]["waiting_digests"] == 1
         clock.advance(59.9)
-        assert gumem.flush(10)
+        assert gumem.flush(60)
         assert len(model.memory_requests) == 2
         clock.advance(0.2)
-        model.wait_for(3, "memory")
-        assert gumem.flush(10)
+        model.wait_for(3, "memory", timeout=60)
+        assert gumem.flush(60)
         assert [m.status()["pending"] for m in memories] == [0, 0, 0]
         assert waiting[0].status()["waiting_for"] is None
 
@@ -345,14 +345,14 @@ def test_a_huge_backlog_holds_up_nobody(opened, clock):
         user = gumem.user("ann")
         user.add_messages([{"content": f"ann {i}"} for i in range(8)], session_id="old")
         talk(gumem, model, "ann", "ann says")
-        assert gumem.flush(10)
+        assert gumem.flush(60)
         for name in ("bea", "cleo"):
             talk(gumem, model, name, f"{name} says")
-            assert gumem.flush(10)
+            assert gumem.flush(60)
         for count in range(2, 6):
             clock.advance(60)
-            model.wait_for(count, "memory")
-            assert gumem.flush(10)
+            model.wait_for(count, "memory", timeout=60)
+            assert gumem.flush(60)
         who = [text.split()[0] for text in asked(model)]
         assert who == ["ann", "ann", "bea", "cleo", "ann"]
 
@@ -362,7 +362,7 @@ def test_a_digest_that_somebody_waits_for_says_when_it_can_be_had(opened):
     with ScriptedModel(memory=fact_answer) as model:
         gumem = opened(requests_per_minute=1)
         talk(gumem, model, "ann", "I am Ann.")
-        assert gumem.flush(10)
+        assert gumem.flush(60)
         agent = agent_of(model)
         memory = gumem.attach(agent, user_id="bea", wait=0)
         agent.activate_session(session_id="s")
@@ -374,7 +374,7 @@ def test_a_digest_that_somebody_waits_for_says_when_it_can_be_had(opened):
         assert not caught.value.answered
         assert memory.status()["pending"] == 2
         agent.deactivate_session()
-        assert gumem.flush(10)
+        assert gumem.flush(60)
         assert gumem.sweep()["failed"] == 0
         assert len(model.memory_requests) == 1
 
@@ -390,14 +390,14 @@ def test_summaries_wait_for_the_limit_as_well(opened, clock):
     with ScriptedModel(memory=answer) as model:
         gumem = opened(requests_per_minute=1, summary_after=1)
         memory = talk(gumem, model, "ann", "I am Ann.")
-        assert gumem.flush(10)
+        assert gumem.flush(60)
         status = memory.status()
         assert (status["facts"], status["pending"], status["errors"]) == (1, 0, {})
         assert status["last_digest"]["error"] == "LimitReached"
         assert status["waiting_for"]["limit"] == "requests_per_minute"
         clock.advance(60)
-        model.wait_for(2, "memory")
-        assert gumem.flush(10)
+        model.wait_for(2, "memory", timeout=60)
+        assert gumem.flush(60)
         assert [r.memory_stage for r in model.memory_requests] == ["extract", "summarize"]
 
 
@@ -406,7 +406,7 @@ def test_a_model_that_runs_wild_is_given_up_also_within_a_limit(opened):
     with ScriptedModel(memory="no JSON") as model:
         gumem = opened(requests_per_minute=1)
         memory = talk(gumem, model, "ann", "I am Ann.")
-        assert gumem.flush(10)
+        assert gumem.flush(60)
         assert [m.attempts for m in gumem.user("ann").messages()] == [1, 1]
         assert memory.status()["errors"] == {"digest": 1}
 
@@ -417,11 +417,11 @@ def test_a_permit_that_is_not_used_serves_the_next(opened, clock):
         gumem = opened(requests_per_minute=1)
         for name in ("ann", "bea", "cleo"):
             talk(gumem, model, name, f"I am {name}.")
-            assert gumem.flush(10)
+            assert gumem.flush(60)
         gumem.user("bea").pause()
         clock.advance(60)
-        model.wait_for(2, "memory")
-        assert gumem.flush(10)
+        model.wait_for(2, "memory", timeout=60)
+        assert gumem.flush(60)
         assert asked(model) == ["I am ann.", "I am cleo."]
 
 
@@ -431,13 +431,13 @@ def test_closing_waits_for_no_limit_and_nothing_is_lost(opened, client):
         gumem = opened(client, requests_per_minute=1)
         for name in ("ann", "bea"):
             talk(gumem, model, name, f"I am {name}.")
-            assert gumem.flush(10)
+            assert gumem.flush(60)
         gumem.close()
         assert len(model.memory_requests) == 1
         again = opened(client)
         talk(again, model, "bea", "I am back.")
-        model.wait_for(2, "memory")
-        assert again.flush(10)
+        model.wait_for(2, "memory", timeout=60)
+        assert again.flush(60)
         assert again.user("bea").status()["pending"] == 0
 
 
@@ -460,7 +460,7 @@ def test_no_more_requests_are_under_way_than_allowed(opened):
         model.hold("memory")
         for name in names:
             talk(gumem, model, name, f"I am {name}.")
-        model.wait_for(2, "memory")
+        model.wait_for(2, "memory", timeout=60)
         reached(gumem, lambda: gumem._engine.budget.status()["waiting_requests"] == 4)
         waiting = [n for n in names if n not in " ".join(asked(model))]
         assert gumem.user(waiting[0]).status()["waiting_for"] == {
@@ -468,7 +468,7 @@ def test_no_more_requests_are_under_way_than_allowed(opened):
             "until": None,
         }
         gumem.user(waiting[1]).forget(everything=True)
-        ended = pool.submit(gumem.flush, 20)
+        ended = pool.submit(gumem.flush, 60)
         model.release("memory")
         assert ended.result()
         assert len(model.memory_requests) == 5
@@ -504,11 +504,11 @@ def test_a_model_that_asks_to_wait_is_left_alone_by_all_users(kind, opened, cloc
         gumem = opened()
         with hooked("gumem.failed") as events:
             first = talk(gumem, model, "ann", "I am Ann.")
-            assert gumem.flush(10)
+            assert gumem.flush(60)
         assert [e.payload["error"] for e in events] == ["LimitReached"]
         second = talk(gumem, model, "bea", "I am Bea.")
         talk(gumem, other, "cleo", "I am Cleo.")
-        assert gumem.flush(10)
+        assert gumem.flush(60)
         assert len(model.memory_requests) == len(other.memory_requests) == 1
         until = (NOON + timedelta(seconds=30)).isoformat()
         for memory in (first, second):
@@ -523,12 +523,23 @@ def test_a_model_that_asks_to_wait_is_left_alone_by_all_users(kind, opened, cloc
         assert (caught.value.limit, caught.value.seconds) == ("model", 30)
         refusing.clear()
         clock.advance(29.5)
-        assert gumem.flush(10)
+        assert gumem.flush(60)
         assert len(model.memory_requests) == 1
         clock.advance(0.5)
-        model.wait_for(3, "memory")
-        assert gumem.flush(10)
+        model.wait_for(3, "memory", timeout=60)
+        assert gumem.flush(60)
         assert first.status()["pending"] == second.status()["pending"] == 0
+
+
+def test_a_refusal_is_told_and_waiting_is_not(opened):
+    """Who was refused is told of as a failed digest; who only waits has not failed."""
+    with ScriptedModel(memory=REFUSALS["429 in seconds"]) as model:
+        gumem = opened()
+        with hooked("gumem.digest_failed") as events:
+            for name in ("ann", "bea"):
+                talk(gumem, model, name, f"I am {name}.")
+                assert gumem.flush(60)
+        assert [e.payload for e in events] == [{"session_id": "s", "error": "LimitReached"}]
 
 
 def test_a_model_that_does_not_say_how_long_is_asked_ever_less(opened, clock):
@@ -537,13 +548,13 @@ def test_a_model_that_does_not_say_how_long_is_asked_ever_less(opened, clock):
         gumem = opened()
         memory = talk(gumem, model, "ann", "I am Ann.")
         for count, seconds in enumerate((2, 4, 8), 2):
-            assert gumem.flush(10)
+            assert gumem.flush(60)
             now = clock.today()
             until = memory.status()["waiting_for"]["until"]
             assert until == (now + timedelta(seconds=seconds)).isoformat()
             clock.advance(seconds)
-            model.wait_for(count, "memory")
-        assert gumem.flush(10)
+            model.wait_for(count, "memory", timeout=60)
+        assert gumem.flush(60)
         assert [m.attempts for m in gumem.user("ann").messages()] == [0, 0]
 
 
@@ -555,18 +566,18 @@ def test_a_user_whose_tokens_are_used_waits_for_tomorrow(opened, clock):
     with ScriptedModel(memory=fact_answer) as model:
         gumem = opened(tokens_per_user_day=1)
         memory = talk(gumem, model, "ann", "I am Ann.")
-        assert gumem.flush(10)
+        assert gumem.flush(60)
         say(memory._host.agent.activated_session, ("I live in Oslo.", "Noted."))
         talk(gumem, model, "bea", "I am Bea.")
-        assert gumem.flush(10)
+        assert gumem.flush(60)
         assert sorted(asked(model)) == ["I am Ann.", "I am Bea."]
         assert memory.status()["waiting_for"] == {
             "limit": "tokens_per_user_day",
             "until": datetime(2026, 5, 2, tzinfo=timezone.utc).isoformat(),
         }
         clock.advance(12 * 3600)
-        model.wait_for(3, "memory")
-        assert gumem.flush(10)
+        model.wait_for(3, "memory", timeout=60)
+        assert gumem.flush(60)
         assert memory.status()["pending"] == 0
 
 
@@ -576,10 +587,10 @@ def test_a_request_that_the_server_refused_spends_no_tokens(opened, clock):
     with ScriptedModel(memory=lambda r: next(replies, None) or fact_answer(r)) as model:
         gumem = opened(tokens_per_user_day=1)
         memory = talk(gumem, model, "ann", "I am Ann.")
-        assert gumem.flush(10)
+        assert gumem.flush(60)
         clock.advance(1)
-        model.wait_for(2, "memory")
-        assert gumem.flush(10)
+        model.wait_for(2, "memory", timeout=60)
+        assert gumem.flush(60)
         assert memory.status()["pending"] == 0
 
 
@@ -595,7 +606,7 @@ class Crossing:
         self.agent.activate_session(session_id="first")
         self.pool = ThreadPoolExecutor(1)
         self.turn = self.pool.submit(self.agent.input("Slow?").start)
-        model.wait_for(1, "chat")
+        model.wait_for(1, "chat", timeout=60)
         self.hold = hold
 
     def land(self):
@@ -618,16 +629,16 @@ def test_the_memory_waits_for_the_users_own_turn_but_not_for_ever(ends, opened, 
         budget = gumem._engine.budget
         reached(gumem, lambda: budget.waiting_for("ann", "default") == waiting)
         talk(gumem, model, "bea", "I am Bea.")
-        model.wait_for(1, "memory")
+        model.wait_for(1, "memory", timeout=60)
         assert asked(model) == ["I am Bea."]
         assert memory.status()["waiting_for"] == waiting
         if ends == "the bound":
             clock.advance(WITHIN)
         else:
             own.land()
-        model.wait_for(2, "memory")
+        model.wait_for(2, "memory", timeout=60)
         assert (own.land() is not None) == (ends == "failed")
-        assert gumem.flush(10)
+        assert gumem.flush(60)
         assert asked(model) == ["I am Bea.", "I am Ann."]
 
 
