@@ -4,17 +4,23 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python3
 	$$python -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))' \
 	2>/dev/null && echo $$python && break; done)
 BIN := $(VENV)/bin
-# Another version of the host: make test VENV=.venv-4.0.9 AGENTLY=agently==4.0.9
-AGENTLY ?=
+# Some versions of the host alone: make matrix VERSIONS="4.0.8 newest"; the newest on other
+# Pythons: make matrix PYTHONS="3.10 3.13"
+VERSIONS ?=
+PYTHONS ?=
 READY := $(VENV)/.ready
 
-.PHONY: demo test check fmt sabotage clean
+.PHONY: demo test matrix check fmt sabotage clean
 
 demo: $(READY) ## the running-shoes story, in a terminal
 	$(BIN)/python examples/demo.py
 
 test: $(READY) ## all tests; a file stays on one worker
 	$(BIN)/python -m pytest -n 3 --dist loadfile
+
+matrix: ## the tests that depend on the host, on every version of Agently
+	@test -n "$(PYTHON)" || { echo "no Python 3.10-3.13: make PYTHON=..." >&2; exit 1; }
+	$(PYTHON) tests/matrix.py $(if $(VERSIONS),--versions $(VERSIONS)) $(if $(PYTHONS),--pythons $(PYTHONS))
 
 check: $(READY) ## everything that has to hold before a commit
 	$(BIN)/ruff check .
@@ -31,10 +37,10 @@ sabotage: $(READY) ## break the code on purpose, in copies: each time a named te
 	$(BIN)/python tests/sabotage.py
 
 clean:
-	rm -rf .venv .ci-venv dist build .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf .venv .ci-venv .matrix dist build .ruff_cache .pytest_cache .import_linter_cache
 
 $(READY): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "no Python 3.10-3.13: make PYTHON=..." >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable '.[dev]' $(AGENTLY)
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@

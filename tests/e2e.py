@@ -96,30 +96,38 @@ def handled_before(agent, session_id, analysis, execution=None, *, level=LEVELS[
 
 
 @contextlib.contextmanager
+def on_event(hook, *kinds):
+    """Hook events of ours while the block runs; no kind named: of all kinds."""
+    center, name = Agently.event_center, f"e2e-{id(hook)}"
+
+    async def on_data(event):  # before 4.0.9
+        kind = event.content["type"] if event.module_name == "GUMem" else ""
+        if kind and (not kinds or kind in kinds):
+            payload = event.content["data"]
+            await hook(SimpleNamespace(event_type=kind, payload=payload, level=event.level))
+
+    if hasattr(center, "create_emitter"):
+        center.register_hook(hook, event_types=list(kinds), hook_name=name)
+        leave = (name,)
+    else:
+        center.register_hook("data", on_data, hook_name=name)
+        leave = ("data", name)
+    try:
+        yield
+    finally:
+        center.unregister_hook(*leave)
+
+
+@contextlib.contextmanager
 def hooked(*kinds):
     """Collect events of Agently's centre while the block runs; none named: of all kinds."""
     events = []
-    name = f"e2e-{id(events)}"
-    center = Agently.event_center
 
     async def keep(event):
         events.append(event)
 
-    async def keep_data(event):
-        if event.module_name == "GUMem" and (not kinds or event.content["type"] in kinds):
-            kind, payload = event.content["type"], event.content["data"]
-            events.append(SimpleNamespace(event_type=kind, payload=payload, level=event.level))
-
-    if hasattr(center, "create_emitter"):
-        center.register_hook(keep, event_types=list(kinds), hook_name=name)
-        leave = (name,)
-    else:  # before 4.0.9
-        center.register_hook("data", keep_data, hook_name=name)
-        leave = ("data", name)
-    try:
+    with on_event(keep, *kinds):
         yield events
-    finally:
-        center.unregister_hook(*leave)
 
 
 def fact_answer(request):

@@ -27,6 +27,8 @@ from agently_gumem import (
 from agently_gumem.embedder import BundledEmbedder
 from agently_gumem.testing import Reply, RuleModel, ScriptedModel
 
+pytestmark = pytest.mark.host
+
 AGENTLY = tuple(int(part) for part in version("agently").split(".")[:3])
 NASTY = "  I write ${input} and ${output} in my templates,\u2028 then {x}, ${ENV.HOME}.\n\n  - so"
 

@@ -7,11 +7,12 @@ import time
 from itertools import pairwise
 
 import pytest
-from agently import Agently
-from e2e import PLANTED, agent_of, attached, fact_answer, hooked, say
+from e2e import PLANTED, agent_of, attached, fact_answer, hooked, on_event, say
 
 from agently_gumem import EveryNTurns, GUMem, Limits, Manual, ModelError
 from agently_gumem.testing import Reply, RuleModel, ScriptedModel
+
+pytestmark = pytest.mark.host
 
 TELL = "My dog is called Biscuit."
 
@@ -449,14 +450,13 @@ def test_a_hook_that_fails_or_asks_the_memory_harms_nothing(gumem):
         seen.append(len(gumem.user("alice").messages()))
         raise ZeroDivisionError
 
-    Agently.event_center.register_hook(hook, event_types=["gumem.digested"], hook_name="asks")
-    try:
-        with ScriptedModel("Noted.", memory=fact_answer) as model:
-            agent = agent_of(model)
-            memory = attached(gumem, agent, "s", when=EveryNTurns(1), wait=20)
-            assert agent.input(TELL).start() == "Noted."
-            assert memory.flush(20)
-            assert memory.status()["facts"] == 1
-            assert seen == [2]
-    finally:
-        Agently.event_center.unregister_hook("asks")
+    with (
+        on_event(hook, "gumem.digested"),
+        ScriptedModel("Noted.", memory=fact_answer) as model,
+    ):
+        agent = agent_of(model)
+        memory = attached(gumem, agent, "s", when=EveryNTurns(1), wait=20)
+        assert agent.input(TELL).start() == "Noted."
+        assert memory.flush(20)
+        assert memory.status()["facts"] == 1
+        assert seen == [2]

@@ -15,6 +15,7 @@ from hookbench import Receiver
 
 from agently_gumem import ConfigError, EveryNTurns, GUMem, Manual, NotFound
 from agently_gumem.testing import RuleModel, ScriptedModel
+from agently_gumem.versions import register_execution
 
 TOLD = "My dentist is Dr. Horakova."
 NAME = "Horakova"
@@ -611,7 +612,7 @@ def test_without_an_agent_the_handlers_clean_what_they_are_given(tmp_path):
             session = agent.activated_session
             memory = gumem.session("alice", "monday", when=EveryNTurns(1), wait=20)
             session.register_analysis_handler(memory.analysis_handler)
-            session.register_resize_handler("compress_with_memo", memory.execution_handler)
+            register_execution(session, "compress_with_memo", memory.execution_handler)
             say(session, (TOLD, "Noted."), (STAYS, "A cat!"))
             assert NAME in json.dumps(session.memo)
             gumem.user("alice").forget(matching=NAME)

@@ -10,12 +10,14 @@ from datetime import datetime, timezone
 import chromadb
 import pytest
 from agently import Agently
-from e2e import agent_of, pairs, say
+from e2e import agent_of, handled_before, pairs, say
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agently_gumem import ConfigError, GUMem, Manual
 from agently_gumem.testing import Reply, RuleModel, ScriptedModel
+
+pytestmark = pytest.mark.host
 
 WHEN = Manual()
 
@@ -81,7 +83,7 @@ def test_a_turn_is_in_chroma_before_the_handler_returns(tmp_path):
     client = chromadb.PersistentClient(str(tmp_path))
     with ScriptedModel(lambda r: f"re: {r.question}") as model, GUMem(client=client) as gumem:
         agent = agent_of(model)
-        agent.register_session_analysis_handler(after)
+        handled_before(agent, "chat", after)
         gumem.attach(agent, user_id="alice", when=WHEN)
         agent.activate_session(session_id="chat")
         agent.input("one").start()

@@ -26,6 +26,8 @@ from agently_gumem.events import emit
 from agently_gumem.testing import ScriptedModel
 from agently_gumem.versions import mend_doubles, own_analysis
 
+pytestmark = pytest.mark.host
+
 RESTORED = [("user", "My cat is called Minka."), ("assistant", "Nice.")]
 
 

@@ -27,6 +27,8 @@ from agently_gumem import ConfigError, EveryNTurns, GUMem, Manual, NotFound, Win
 from agently_gumem.remember.align import said
 from agently_gumem.testing import Reply, RuleModel, ScriptedModel
 
+pytestmark = pytest.mark.host
+
 
 @pytest.fixture
 def model():

@@ -9,6 +9,8 @@ from e2e import agent_of, attached, fact_answer, pairs, say, seeded, swept
 from agently_gumem import ConfigError, EveryNTurns, GUMem, NotFound
 from agently_gumem.testing import RuleModel, ScriptedModel
 
+pytestmark = pytest.mark.host
+
 IDS = [
     "alice@example.com",
     "用户 小航",
