@@ -8,6 +8,9 @@ BIN := $(VENV)/bin
 # Pythons: make matrix PYTHONS="3.10 3.13"
 VERSIONS ?=
 PYTHONS ?=
+# Versions on which all tests run.
+WHOLE ?=
+MATRIX ?= .matrix
 READY := $(VENV)/.ready
 
 .PHONY: demo test matrix check fmt sabotage clean
@@ -20,7 +23,8 @@ test: $(READY) ## all tests; a file stays on one worker
 
 matrix: ## the tests that depend on the host, on every version of Agently
 	@test -n "$(PYTHON)" || { echo "no Python 3.10-3.13: make PYTHON=..." >&2; exit 1; }
-	$(PYTHON) tests/matrix.py $(if $(VERSIONS),--versions $(VERSIONS)) $(if $(PYTHONS),--pythons $(PYTHONS))
+	$(PYTHON) tests/matrix.py --folder $(MATRIX) $(if $(VERSIONS),--versions $(VERSIONS)) \
+		$(if $(PYTHONS),--pythons $(PYTHONS)) $(if $(WHOLE),--whole $(WHOLE))
 
 check: $(READY) ## everything that has to hold before a commit
 	$(BIN)/ruff check .

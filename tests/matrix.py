@@ -1,6 +1,6 @@
 """Run the tests that depend on the host on every version of Agently, each in its own environment.
 
-`python tests/matrix.py [--versions 4.0.8 newest] [--pythons 3.10 3.13] [--jobs 3] [--whole]`
+`python tests/matrix.py [--versions 4.0.8 newest] [--pythons 3.10 3.13] [--jobs 3] [--whole 4.0.8]`
 
 An environment is made in `.matrix/` when there is none, or when pyproject.toml has changed, and is
 kept. Prints a table of what was read and counted inside each one; exits with 1 where a test failed,
@@ -47,14 +47,13 @@ class Asked:
 
     @property
     def label(self) -> str:
-        """Name it in the table and on disk."""
+        """Name it in the table."""
         own = self.python == sys.executable
         return self.version if own else f"{self.version} on {Path(self.python).name}"
 
-    @property
-    def home(self) -> Path:
-        """Where its environment stands."""
-        return FOLDER / self.label.replace(" ", "-")
+    def home(self, folder: Path) -> Path:
+        """Say where its environment stands."""
+        return folder / self.label.replace(" ", "-")
 
     @property
     def requirement(self) -> str:
@@ -119,10 +118,11 @@ def table(runs: Sequence[Ran]) -> str:
         told = (run.tests - run.skipped, run.failed, run.skipped, f"{run.seconds:.1f}")
         rows.append((run.asked.label, run.agently or "-", run.python or "-", *map(str, told)))
     widths = [max(len(row[i]) for row in rows) for i in range(len(_COLUMNS))]
-    return "\n".join(
-        "  ".join(c.ljust(w) if i < 3 else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths)))
-        for row in rows
+    sides = ["<"] * 3 + [">"] * (len(_COLUMNS) - 3)
+    lines = (
+        "  ".join(f"{c:{s}{w}}" for c, s, w in zip(row, sides, widths, strict=True)) for row in rows
     )
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def total(runs: Sequence[Ran], seconds: float) -> str:
@@ -143,18 +143,18 @@ def stamp(asked: Asked, project: bytes) -> str:
     return hashlib.sha256(project + f"{asked.requirement} {asked.python}".encode()).hexdigest()
 
 
-def make(asked: Asked) -> None:
+def make(asked: Asked, home: Path) -> None:
     """Make an environment, or leave the one that stands.
 
     Raises:
         CalledProcessError: pip could not install it; the error has what it said.
     """
     wanted = stamp(asked, (ROOT / "pyproject.toml").read_bytes())
-    ready = asked.home / ".ready"
-    pip = [str(asked.home / "bin" / "python"), "-m", "pip", "install", "--quiet"]
+    ready = home / ".ready"
+    pip = [str(home / "bin" / "python"), "-m", "pip", "install", "--quiet"]
     if not ready.exists() or ready.read_text() != wanted:
-        shutil.rmtree(asked.home, ignore_errors=True)
-        _run([asked.python, "-m", "venv", str(asked.home)], outside())
+        shutil.rmtree(home, ignore_errors=True)
+        _run([asked.python, "-m", "venv", str(home)], outside())
         # What is imported is compiled then; compiling all of it takes longer than installing it.
         _run([*pip, "--no-compile", "--editable", f"{ROOT}[test]", asked.requirement], outside())
         ready.write_text(wanted)
@@ -197,18 +197,24 @@ def inside(binaries: Path) -> dict[str, str]:
 # -- a run -----------------------------------------------------------------------------------------
 
 
-def run(asked: Asked, *, whole: bool) -> Ran:
-    """Make the environment, read what is in it, and run the tests there."""
+def run(asked: Asked, folder: Path, *, whole: bool) -> Ran:
+    """Make the environment, and run the tests there."""
+    home = asked.home(folder)
     try:
         began = time.monotonic()
-        make(asked)
+        make(asked, home)
         print(f"{asked.label}: environment ready in {time.monotonic() - began:.0f} s", flush=True)
     except subprocess.CalledProcessError as error:
         return Ran(asked, output=str(error.output))
-    python = asked.home / "bin" / "python"
+    return tested(asked, home, whole=whole)
+
+
+def tested(asked: Asked, home: Path, *, whole: bool) -> Ran:
+    """Read what is in an environment, and run the tests there."""
+    python = home / "bin" / "python"
     env = inside(python.parent)
     agently, version = _run([str(python), "-c", _READ], env).split()
-    report = asked.home / "report.xml"
+    report = home / "report.xml"
     report.unlink(missing_ok=True)
     chosen = [] if whole else ["-m", "host"]
     began = time.monotonic()
@@ -246,15 +252,17 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--versions", nargs="+", default=VERSIONS)
     options.add_argument("--pythons", nargs="*", default=[], help="run the newest Agently on these")
+    options.add_argument("--folder", type=Path, default=FOLDER, help="where environments stand")
     options.add_argument("--jobs", type=int, default=(os.cpu_count() or 1) + 1)
-    options.add_argument("--whole", action="store_true", help="all tests, not those of the host")
+    options.add_argument("--whole", nargs="*", default=[], help="versions on which all tests run")
     given = options.parse_args()
     asked = [Asked(version) for version in given.versions]
     if given.pythons:
         asked = [Asked(NEWEST, interpreter(python)) for python in given.pythons]
     began = time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
-        runs = list(pool.map(lambda one: run(one, whole=given.whole), asked))
+        folder = given.folder.resolve()
+        runs = list(pool.map(lambda one: run(one, folder, whole=one.version in given.whole), asked))
     for one in runs:
         if one.wrong:
             print(f"--- {one.asked.label}: {one.wrong}\n{one.output[-8000:]}\n")
