@@ -229,8 +229,6 @@ class AgentMemory:
                 'ask it too, or existing="replace"'
             )
         setattr(agent, ATTACHED, self)
-        for session in agent.sessions.values():
-            mend_doubles(*lists_of(session))
         self._give()
         self._host.install()
 

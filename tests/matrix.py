@@ -180,14 +180,14 @@ def _run(command: Sequence[str], env: dict[str, str], timeout: float | None = No
 def outside() -> dict[str, str]:
     """Return what pip may know of the caller."""
     passed = {k: v for k, v in os.environ.items() if k.upper().startswith(_FOR_PIP)}
-    return {**passed, **inside(Path(os.defpath.split(":")[0]))}
+    return {**inside(Path.home()), **passed}
 
 
-def inside(binaries: Path) -> dict[str, str]:
-    """Return the whole environment of a test: nothing of the caller's but its home and place."""
+def inside(home: Path) -> dict[str, str]:
+    """Return the whole environment of a test: nothing of the caller's but where to put a file."""
     return {
-        "PATH": f"{binaries}:{os.defpath}",
-        "HOME": str(Path.home()),
+        "PATH": f"{home / 'bin'}:{os.defpath}",
+        "HOME": str(home),
         "TMPDIR": os.environ.get("TMPDIR", "/tmp"),  # noqa: S108  # as Python itself has it
         "LANG": "C.UTF-8",
         "PYTHONNOUSERSITE": "1",
@@ -212,7 +212,7 @@ def run(asked: Asked, folder: Path, *, whole: bool) -> Ran:
 def tested(asked: Asked, home: Path, *, whole: bool) -> Ran:
     """Read what is in an environment, and run the tests there."""
     python = home / "bin" / "python"
-    env = inside(python.parent)
+    env = inside(home)
     agently, version = _run([str(python), "-c", _READ], env).split()
     report = home / "report.xml"
     report.unlink(missing_ok=True)

@@ -13,6 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import matrix
 import patches
 from patches._patch import ROOT, Patch
 
@@ -34,9 +35,10 @@ def copy_of(folder: Path) -> Path:
     return target
 
 
-def run(folder: Path, tests: list[str]) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, tests: list[str], agently: str) -> subprocess.CompletedProcess[str]:
     """Run tests against the copy in a folder, which comes first on the path."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", *tests]
+    python = matrix.Asked(agently).home(matrix.FOLDER) / "bin/python" if agently else sys.executable
+    command = [str(python), "-m", "pytest", "-x", "-q", *tests]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
 
 
@@ -49,7 +51,7 @@ def sabotage(patch: Patch) -> str:
         if text.count(patch.old) != 1:
             return f"the patch no longer fits: {text.count(patch.old)} places"
         path.write_text(text.replace(patch.old, patch.new), encoding="utf-8")
-        done = run(target, [patch.test])
+        done = run(target, [patch.test], patch.agently)
     seen = {0: "UNSEEN: the test stays green", 1: "red"}
     return seen.get(done.returncode, f"the test did not run: {done.stdout[-300:]}")
 
@@ -58,12 +60,17 @@ def main() -> int:
     """Run all patches, or those whose point or file holds one of the words given."""
     words = sys.argv[1:]
     chosen = [p for p in PATCHES if not words or any(w in f"{p.point} {p.file}" for w in words)]
-    with tempfile.TemporaryDirectory() as folder:
-        clean = run(copy_of(Path(folder)), sorted({p.test for p in chosen}))
-    if clean.returncode != 0:
-        print(clean.stdout[-3000:], clean.stderr[-1000:])
-        print("the tests are red without any patch")
-        return 1
+    for agently in sorted({p.agently for p in chosen}):
+        if agently:
+            asked = matrix.Asked(agently)
+            matrix.make(asked, asked.home(matrix.FOLDER))
+        with tempfile.TemporaryDirectory() as folder:
+            tests = sorted({p.test for p in chosen if p.agently == agently})
+            clean = run(copy_of(Path(folder)), tests, agently)
+        if clean.returncode != 0:
+            print(clean.stdout[-3000:], clean.stderr[-1000:])
+            print("the tests are red without any patch")
+            return 1
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         results = list(pool.map(sabotage, chosen))
     for patch, result in zip(chosen, results, strict=True):

@@ -75,6 +75,37 @@ def test_sessions_that_were_there_and_later_ones_are_served_alike(model, gumem):
         assert memory.session().status()["facts"] >= 2
 
 
+def test_a_session_that_is_served_without_being_activated_again(model, gumem):
+    """The active session, and one that is not active, have both handlers as soon as we attach."""
+    agent = agent_of(model)
+    for session_id in ("idle", "active"):
+        agent.activate_session(session_id=session_id)
+    memory = gumem.attach(agent, user_id="alice", when=WindowExceeds(messages=3), keep=1, wait=10)
+    for session_id in ("idle", "active"):
+        session = agent.sessions[session_id]
+        say(session, ("My dog is called Biscuit.", "Noted."), ("My car is a Skoda.", "Noted."))
+        assert len(memory.session(session_id).user.messages(session_id)) == 4
+        assert len(session.context_window) == 2
+
+
+def test_a_session_that_brings_its_own_handler_keeps_it(model, gumem):
+    """Where handlers are a session's, that of a later session is asked too; else the agent wins."""
+    agent = agent_of(model)
+    gumem.attach(agent, user_id="alice")
+    calls = []
+
+    async def theirs(full, window, memo, settings):
+        calls.append(len(full))
+
+    agent.sessions["made"] = Session(id="made", settings=agent.settings)
+    agent.sessions["made"].register_analysis_handler(theirs)
+    agent.activate_session(session_id="made")
+    agent.activate_session(session_id="made")
+    agent.input("My dog is called Biscuit.").start()
+    assert calls == ([] if "agent" in LEVELS else [1, 2])
+    assert len(gumem.user("alice").messages("made")) == 2
+
+
 def test_the_session_of_a_server_that_restores_before_it_activates(model, gumem):
     """A handler of ours serves a session whose history is set before its first turn."""
     agent = agent_of(model)
@@ -198,20 +229,34 @@ def test_without_an_agent_each_message_is_stored_once_too(model, gumem):
     assert len(session.context_window) == 2
 
 
-def test_what_was_added_twice_before_attach_is_there_once_after(model, gumem):
+@pytest.mark.parametrize("way", [attached, seeded])
+def test_what_was_added_twice_before_memory_is_there_once_after(way, model, gumem):
     """Memory that comes to a session with a set history finds each message once."""
     agent = agent_of(model)
     agent.set_settings("session.input_keys", ["input"])
     agent.activate_session(session_id="s")
     agent.set_chat_history(as_dicts(RESTORED))
     agent.input("My dog is called Biscuit.").start()
-    gumem.attach(agent, user_id="alice")
+    way(gumem, agent, "s")
     agent.input("My car is a Skoda.").start()
     wanted = ["My cat is called Minka.", "Nice.", "My dog is called Biscuit.", "Noted."]
     wanted += ["My car is a Skoda.", "Noted."]
     assert texts(agent.activated_session.full_context) == wanted
     assert [m.content for m in gumem.user("alice").messages("s")] == wanted
     assert len(model.chat_requests[-1].messages) == 5
+
+
+def test_a_session_that_is_left_at_once_is_journaled_once(model, gumem):
+    """A history that was set before attach, and a session that is left without a turn."""
+    agent = agent_of(model)
+    agent.activate_session(session_id="s")
+    agent.set_chat_history(as_dicts(RESTORED))
+    say(agent.activated_session, ("My dog is called Biscuit.", "Noted."))
+    gumem.attach(agent, user_id="alice", when=Manual())
+    agent.deactivate_session()
+    assert gumem.flush(10)
+    stored = [*RESTORED, ("user", "My dog is called Biscuit."), ("assistant", "Noted.")]
+    assert pairs(gumem.user("alice").messages("s")) == stored
 
 
 def test_the_same_words_said_twice_are_two_messages(model, gumem):

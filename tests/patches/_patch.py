@@ -15,3 +15,5 @@ class Patch:
     old: str
     new: str
     test: str
+    agently: str = ""
+    """The version of Agently that shows it, in the environment that `make matrix` keeps of it."""

@@ -1,9 +1,167 @@
-"""What differs between versions of Agently, and the runner over them.
-
-Most of these are felt on 4.0.8 alone: `tests/sabotage.py` runs with the Agently that is installed,
-so its tests are those that see the code whatever the version.
-"""
+"""What differs between versions of Agently, and the runner over them."""
 
 from patches._patch import Patch
 
-PATCHES: list[Patch] = []
+OLDEST = "4.0.8"
+HERE = "tests/test_versions.py::"
+RUNNER = "tests/test_matrix.py::"
+
+PATCHES: list[Patch] = [
+    Patch(
+        "1 versions: sessions that are there",
+        "agent.py",
+        "        for session in self._agent.sessions.values():\n            self._bind(session)\n",
+        "        pass\n",
+        HERE + "test_a_session_that_is_served_without_being_activated_again",
+        OLDEST,
+    ),
+    Patch(
+        "1 versions: later sessions",
+        "host.py",
+        "                self._on_activate(after)\n",
+        "                pass\n",
+        HERE + "test_sessions_that_were_there_and_later_ones_are_served_alike",
+        OLDEST,
+    ),
+    Patch(
+        "1 versions: detach",
+        "agent.py",
+        "            put_analysis(session, None)\n",
+        "            pass\n",
+        HERE + "test_detach_leaves_every_session_without_a_handler_of_ours",
+        OLDEST,
+    ),
+    Patch(
+        "1 versions: a handler that was there",
+        "agent.py",
+        "        if id(session) not in self._bound:\n            self._note_before(session)\n",
+        "",
+        HERE + "test_a_session_that_brings_its_own_handler_keeps_it",
+        OLDEST,
+    ),
+    Patch(
+        "1 versions: the name of a strategy's",
+        "versions.py",
+        "(register or session.register_execution_handlers)(strategy, handler)",
+        "session.register_resize_handler(strategy, handler)",
+        HERE + "test_sessions_that_were_there_and_later_ones_are_served_alike",
+        OLDEST,
+    ),
+    Patch(
+        "1 versions: recorded twice, analysis",
+        "turns.py",
+        "            return None\n        mend_doubles(full_context, context_window)\n",
+        "            return None\n",
+        HERE + "test_after_a_history_was_set_each_message_is_there_once",
+        OLDEST,
+    ),
+    Patch(
+        "1 versions: recorded twice before",
+        "host.py",
+        "        mend_doubles(*lists_of(session))\n",
+        "",
+        HERE + "test_what_was_added_twice_before_memory_is_there_once_after",
+        OLDEST,
+    ),
+    Patch(
+        "1 versions: recorded twice, left at once",
+        "agent.py",
+        "        mend_doubles(*lists_of(session))\n",
+        "",
+        HERE + "test_a_session_that_is_left_at_once_is_journaled_once",
+        OLDEST,
+    ),
+    Patch(
+        "1 versions: events of 4.0.8",
+        "versions.py",
+        'await center.async_emit("data", ',
+        "await center.async_emit(kind, ",
+        HERE + "test_an_event_of_ours_reaches_the_hooks_of_agently",
+        OLDEST,
+    ),
+    Patch(
+        "1 versions: answers of 4.0.8",
+        "versions.py",
+        '    "content_mapping": {"done": "choices[0].message.content"},\n',
+        "",
+        HERE + "test_sessions_that_were_there_and_later_ones_are_served_alike",
+        OLDEST,
+    ),
+    Patch(
+        "1 versions: what is mended",
+        "versions.py",
+        "        del full[place]\n",
+        "        pass\n",
+        HERE + "test_mending_gives_what_two_lists_would_hold",
+    ),
+    Patch(
+        "1 versions: two lists are left alone",
+        "versions.py",
+        "    if full is not window:\n        return\n",
+        "",
+        HERE + "test_mending_gives_what_two_lists_would_hold",
+    ),
+    Patch(
+        "1 versions: a strategy on his own account",
+        "turns.py",
+        "        self._analysed = due\n",
+        "        self._analysed = True\n",
+        HERE + "test_a_strategy_that_the_application_runs_itself_digests",
+    ),
+    Patch(
+        "1 versions: events",
+        "versions.py",
+        'level = "WARNING" if warning else "DEBUG"',
+        'level = "DEBUG"',
+        HERE + "test_an_event_of_ours_reaches_the_hooks_of_agently",
+    ),
+    Patch(
+        "1 versions: what is taken out",
+        "versions.py",
+        "    del handlers[kind]\n    handlers.set(kind, rest)\n",
+        "",
+        "tests/test_ways_in.py::test_detach_gives_the_agent_back_as_it_was",
+    ),
+    Patch(
+        "1 matrix: another version",
+        "../tests/matrix.py",
+        "        if not is_asked_for(self.asked.version, self.agently):\n",
+        "        if False:\n",
+        RUNNER + "test_a_run_counts_only_with_the_right_version_and_enough_tests",
+    ),
+    Patch(
+        "1 matrix: too few tests",
+        "../tests/matrix.py",
+        "if self.tests - self.skipped < AT_LEAST:",
+        "if self.tests < AT_LEAST:",
+        RUNNER + "test_a_run_counts_only_with_the_right_version_and_enough_tests",
+    ),
+    Patch(
+        "1 matrix: errors",
+        "../tests/matrix.py",
+        ' + int(suite.get("errors", 0))',
+        "",
+        RUNNER + "test_the_report_of_pytest_is_counted",
+    ),
+    Patch(
+        "1 matrix: a new pyproject",
+        "../tests/matrix.py",
+        "hashlib.sha256(project + f",
+        "hashlib.sha256(f",
+        RUNNER + "test_an_environment_is_made_anew_when_what_it_rests_on_changes",
+    ),
+    Patch(
+        "1 matrix: the caller's environment",
+        "../tests/matrix.py",
+        '    return {\n        "PATH"',
+        '    return {\n        **os.environ,\n        "PATH"',
+        RUNNER + "test_a_test_sees_nothing_of_the_callers_environment",
+    ),
+    Patch(
+        "1 compatibility: the table",
+        "../docs/compatibility.md",
+        "| newest | on the agent |",
+        "| newest | on each session |",
+        RUNNER + "test_the_row_of_this_version_says_what_its_objects_show",
+    ),
+]
