@@ -123,20 +123,30 @@ class Watched:
 class Digests:
     """What Agently's event center tells of digests."""
 
+    KINDS = ("gumem.digested", "gumem.failed")
+
     def __init__(self) -> None:
-        self._events: queue.Queue[Any] = queue.Queue()
-        kinds = ["gumem.digested", "gumem.failed"]
+        self._events: queue.Queue[tuple[str, dict[str, Any]]] = queue.Queue()
         center = Agently.event_center
-        center.register_hook(self._events.put, event_types=kinds, hook_name="gumem_demo")
+        if hasattr(center, "create_emitter"):
+            center.register_hook(self._note, event_types=[*self.KINDS], hook_name="gumem_demo")
+        else:  # before Agently 4.0.9
+            center.register_hook("data", self._note, hook_name="gumem_demo")
+
+    def _note(self, event: Any) -> None:
+        """Keep an event, whose kind and payload are its content before Agently 4.0.9."""
+        content = getattr(event, "content", None)
+        kind = content["type"] if content else event.event_type
+        if kind in self.KINDS:
+            self._events.put((kind, (content["data"] if content else event.payload) or {}))
 
     def told(self) -> str:
         """Say what the next digest did."""
         try:
-            event = self._events.get(timeout=5)
+            kind, done = self._events.get(timeout=5)
         except queue.Empty:
             return "no digest was started"
-        done = event.payload or {}
-        if event.event_type != "gumem.digested":
+        if kind != "gumem.digested":
             return f"the digest failed ({done.get('error')}), its messages wait"
         return (
             f"{done['messages']} messages; Facts: {done['new']} new, {done['superseded']} "

@@ -26,7 +26,7 @@ NEWEST = "newest"
 VERSIONS = ("4.0.8", "4.0.8.5", "4.0.9", "4.1.2", "4.1.3.9", "4.1.4.1", NEWEST)
 AT_LEAST = 80
 """Tests that have to run on each version."""
-SECONDS = 900
+SECONDS = 1800
 """What the tests of one version may take at most."""
 _READ = """
 import platform

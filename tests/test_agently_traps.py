@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-from importlib.metadata import version
 
 import chromadb
 import pytest
@@ -29,7 +28,6 @@ from agently_gumem.testing import Reply, RuleModel, ScriptedModel
 
 pytestmark = pytest.mark.host
 
-AGENTLY = tuple(int(part) for part in version("agently").split(".")[:3])
 NASTY = "  I write ${input} and ${output} in my templates,\u2028 then {x}, ${ENV.HOME}.\n\n  - so"
 
 
@@ -203,14 +201,16 @@ def test_a_system_message_first_in_the_history_is_kept_out_of_harm(model, gumem)
 # --- requests of the memory
 
 
-@pytest.mark.skipif(AGENTLY < (4, 1, 4), reason="this version knows no limits of a run")
 def test_a_digest_does_not_spend_the_users_own_limit(model, gumem):
-    """A turn that may ask the model once still gets its digest, which runs in no context of it."""
+    """A turn that may ask the model once still gets its digest, which runs in no context of it.
+
+    Before 4.1.3.9 a turn has no limits.
+    """
     agent = agent_of(model)
     memory = attached(gumem, agent, "s", when=EveryNTurns(1), wait=10)
-    turn = agent.input("My dog is called Biscuit.").create_execution(
-        limits={"max_model_requests": 1}
-    )
+    turn = agent.input("My dog is called Biscuit.")
+    if hasattr(turn, "create_execution"):
+        turn = turn.create_execution(limits={"max_model_requests": 1})
     assert turn.start() == "Noted."
     assert len(model.memory_requests) == 1
     assert memory.status()["errors"] == {}
