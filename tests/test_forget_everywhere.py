@@ -287,6 +287,7 @@ def test_erasing_takes_the_bytes_and_the_vector_out_of_every_file(tmp_path):
         assert bytesearch.find(tmp_path, [*texts, *gone], list(vectors)) == []
 
 
+@pytest.mark.host
 def test_an_agent_that_registers_its_own_handlers_loses_it_too(tmp_path):
     """Without `attach` the window, the whole history and the held memo are cleaned as well."""
     with RuleModel() as rules, ScriptedModel(echo) as model:
@@ -307,6 +308,7 @@ def test_an_agent_that_registers_its_own_handlers_loses_it_too(tmp_path):
             assert memory.status()["errors"] == {}
 
 
+@pytest.mark.host
 def test_a_memo_kept_as_a_dict_is_pruned_in_the_session(tmp_path):
     """Also to nothing, and also where a session that was saved before is loaded."""
     with RuleModel() as rules, ScriptedModel("Noted.") as model:
@@ -328,6 +330,7 @@ def test_a_memo_kept_as_a_dict_is_pruned_in_the_session(tmp_path):
             assert not gumem.user("alice").messages(event_type="imported_memo")
 
 
+@pytest.mark.host
 @pytest.mark.parametrize("given", [{"matching": NAME}, {"everything": True}])
 def test_a_turn_on_its_way_keeps_its_place(given, tmp_path):
     """The history became shorter while the model was answering: the turn is journaled once."""
@@ -354,6 +357,7 @@ def test_a_turn_on_its_way_keeps_its_place(given, tmp_path):
         ]
 
 
+@pytest.mark.host
 def test_it_is_told_and_a_live_turn_may_say_it_again(tmp_path):
     """An event with counts; the same words said anew are remembered, since they are new."""
     with ScriptedModel("Noted.") as model, GUMem(tmp_path, shards=2) as gumem:
@@ -372,6 +376,7 @@ def test_it_is_told_and_a_live_turn_may_say_it_again(tmp_path):
         assert TOLD in "".join(m.content for m in agent.activated_session.full_context)
 
 
+@pytest.mark.host
 def test_what_is_allowed_comes_in_again_with_the_next_history():
     """It is not brought back by itself."""
     with GUMem() as gumem:
@@ -602,6 +607,7 @@ def test_a_message_that_was_cut_is_known_in_both_its_forms(tmp_path):
             assert pairs(user.messages()) == held
 
 
+@pytest.mark.host
 def test_without_an_agent_the_handlers_clean_what_they_are_given(tmp_path):
     """A session whose handlers run on their own loses it at its next message, memo and all."""
     with RuleModel() as rules:

@@ -13,6 +13,8 @@ from agently_gumem.records import Fact, Memo, Message
 from agently_gumem.testing import Reply, Request, RuleModel, ScriptedModel
 from agently_gumem.testing._rewrite import first_person
 
+pytestmark = pytest.mark.host
+
 NOW = datetime(2024, 5, 1, 10, 0, tzinfo=timezone.utc)  # a Wednesday
 PROMPTS = Prompts()
 

@@ -338,6 +338,7 @@ def test_a_mark_that_was_not_stored_can_be_made_again(tmp_path):
         assert digested(model) == [2]
 
 
+@pytest.mark.host
 @pytest.mark.parametrize("how", ["deactivate", "switch", "close"])
 def test_the_end_of_a_session_digests_it(how, tmp_path):
     """Deactivated, switched away from or closed: two turns become Facts."""
@@ -359,6 +360,7 @@ def test_the_end_of_a_session_digests_it(how, tmp_path):
             assert len(again.user("alice").facts()) == 2
 
 
+@pytest.mark.host
 def test_activating_the_same_session_again_is_no_end():
     """`activate_session` with the id that is active digests nothing."""
     with ScriptedModel() as model, GUMem() as gumem:
@@ -376,6 +378,7 @@ def test_activating_the_same_session_again_is_no_end():
         assert digested(model) == [2, 2]
 
 
+@pytest.mark.host
 def test_an_idle_session_is_digested():
     """When no turn comes for a while, what waits is digested, and an event says so."""
     with (
@@ -441,6 +444,7 @@ def test_a_function_sees_the_state_of_its_moment():
     assert seen[0].session_id == "chat"
 
 
+@pytest.mark.host
 def test_a_function_that_raises_is_told_and_never_reaches_the_turn():
     """The turn is answered and journaled, the window is trimmed, and `status()` counts it."""
 
@@ -511,6 +515,7 @@ FIRES = {
 }
 
 
+@pytest.mark.host
 @pytest.mark.parametrize("name", FIRES)
 def test_a_loaded_session_fires_as_if_it_had_gone_on(name, tmp_path):
     """A session that was saved as JSON and loaded in a new process counts and trims on."""
