@@ -301,8 +301,9 @@ def _question(prompt: Any) -> str:
 def _fields(prompt: Any) -> frozenset[str]:
     """Return the names of the fields that an answer has to have."""
     output = prompt.get("output")
-    names = output if isinstance(output, dict) else getattr(output, "model_fields", {})
-    return frozenset(map(str, cast("dict[Any, Any]", names)))
+    fields: Any = getattr(output, "model_fields", {})
+    names = cast("dict[Any, Any]", output if isinstance(output, dict) else fields)
+    return frozenset(map(str, names))
 
 
 def _foreign(memo: Any) -> str:

@@ -275,7 +275,7 @@ class SessionPlugin:
         _log.warning("a session of mode %s has no memory: %s", self.name, self._why)
         engine = self.mode.engine
         engine.troubles.note("user_id", NotFound(self._why))
-        await engine.tell("error", {"what": "user_id", "error": "NotFound"}, warning=True)
+        engine.events.tell("failed", {"what": "user_id", "error": "NotFound"}, warning=True)
 
 
 class _OnAgent:

@@ -79,7 +79,6 @@ def actions(
         engine: Notes their names: their calls are not journaled.
         forget: Whether forgetting has to be confirmed, may be done at once, or is not offered.
     """
-
     engine.check()
 
     async def recall_memory(

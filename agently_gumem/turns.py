@@ -212,7 +212,7 @@ class SessionTurns:
         )
 
     async def turn_recorded(self, held: Held, memo: Any) -> str | None:
-        """Do the analysis handler's work for a whole turn, whatever other turns have added since."""
+        """Do the analysis handler's work for a turn, whatever other turns have added since."""
         if not self.active:
             return None
         work = self.worker.arun(

@@ -394,7 +394,7 @@ SAMPLES = {
 # What tells, takes apart, or is called by the host, which gets nothing and goes on.
 STILL = {
     GUMem: "usage status close",
-    UserMemory: "status config recall",
+    UserMemory: "status config recall note_failure",
     AgentMemory: "status ref detach session",
     MemorySession: (
         "status ref detach analysis_handler execution_handler context_for guarded failed note_end "

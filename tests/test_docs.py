@@ -72,7 +72,5 @@ def test_the_examples_of_a_page_run(page, folder):
     """A reader who copies the blocks of a page, from its first to its last, sees them work."""
     if page.name == "plugin.md" and "SessionMemory" not in Agently.plugin_manager.get_plugin_list():
         pytest.skip("this version of Agently has no such plugins")
-    blocks = page.read_text(encoding="utf-8").count("
-```python
-")
+    blocks = page.read_text(encoding="utf-8").count("\n```python\n")
     assert run(for_this_version(page, folder)) == blocks

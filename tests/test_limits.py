@@ -535,7 +535,7 @@ def test_a_refusal_is_told_and_waiting_is_not(opened):
     """Who was refused is told of as a failed digest; who only waits has not failed."""
     with ScriptedModel(memory=REFUSALS["429 in seconds"]) as model:
         gumem = opened()
-        with hooked("gumem.digest_failed") as events:
+        with hooked("gumem.failed") as events:
             for name in ("ann", "bea"):
                 talk(gumem, model, name, f"I am {name}.")
                 assert gumem.flush(60)
