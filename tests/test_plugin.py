@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import threading
 from importlib.metadata import version
 from typing import ClassVar
 
@@ -15,6 +14,7 @@ from e2e import agent_of, attached, fact_answer, hooked, pairs
 from agently_gumem import (
     Closed,
     ConfigError,
+    EveryNTurns,
     GUMem,
     Manual,
     NotFound,
@@ -423,44 +423,18 @@ def test_overlapping_turns_of_two_users_are_neither_kept_nor_recalled(model, gum
 
 
 @served
-@pytest.mark.skipif(
-    not hasattr(Agently.AgentType, "async_add_chat_history"),
-    reason="this version records while it blocks the caller's loop",
-)
-def test_a_turn_is_over_also_where_the_next_question_is_recorded_first(model, gumem):
-    """Overlapping turns may be recorded in any order; what comes after them is kept at once."""
-    agent = agent_of(model)
-    gumem.register(user_id=lambda session_id: session_id)
-    for name in ("bob", "alice"):
-        agent.activate_session(session_id=name).activated_session.use_memory(mode="GUMem")
-    recorded = threading.Event()
-    model.answer = lambda r: Reply("Noted.", wait=recorded if r.question == TEA else None)
-
-    async def chat():
-        second, turns = asyncio.Event(), []
-
-        async def own(full, window, memo, settings):
-            if len(full) == 2:
-                recorded.set()
-                await second.wait()
-            if len(full) == 3:
-                second.set()
-                await asyncio.wait(turns, return_when=asyncio.FIRST_COMPLETED)
-
-        agent.sessions["bob"].register_analysis_handler(own)
-        model.hold("chat")
-        for count, (name, text) in enumerate([("alice", "My secret is plum."), ("bob", TEA)], 1):
-            agent.activated_session = agent.sessions[name]
-            turns.append(asyncio.ensure_future(agent.input(text).async_start()))
-            await asyncio.to_thread(model.wait_for, count, "chat")
-        model.release("chat")
-        await asyncio.gather(*turns)
-
-    asyncio.run(chat())
-    agent.sessions["bob"].register_analysis_handler(None)
-    agent.input(DOG).start()
-    assert told(gumem, "bob", "bob") == turn(DOG)
-    assert told(gumem, "alice", "alice") == []
+def test_a_turn_is_over_also_where_the_next_question_is_recorded_first(gumem):
+    """A turn that overlaps with the next in its session is decided on all the same."""
+    with ScriptedModel("Noted.", memory=fact_answer) as model:
+        session = using(gumem, agent_of(model), when=EveryNTurns(1))
+        for role, content in [*turn(DOG), ("user", TEA)]:
+            session.add_chat_history({"role": role, "content": content})
+        after = session.async_after_memory_turn(
+            user_content=DOG, assistant_content="Noted.", result=None, settings=session.settings
+        )
+        asyncio.run(after)
+        assert gumem.flush(20)
+        assert DOG in [fact.content for fact in gumem.user("alice").facts()]
 
 
 # --- sessions
