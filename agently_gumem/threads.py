@@ -79,7 +79,8 @@ class _Jobs:
     """What the threads of a lane share; they must not hold the lane itself."""
 
     # Reentrant, as is every lock here: a signal's handler may come in the middle of any call.
-    changed: threading.Condition = field(default_factory=threading.Condition)
+    changed: threading.Condition = field(init=False)
+    quiet: threading.Condition = field(init=False)
     waiting: "deque[tuple[Future[Any], Callable[[], Any]]]" = field(
         default_factory=deque["tuple[Future[Any], Callable[[], Any]]"]
     )
@@ -88,12 +89,18 @@ class _Jobs:
     running: int = 0
     closed: bool = False
 
+    def __post_init__(self) -> None:
+        # Of the same lock: who waits for quiet is not woken by each job, nor a thread by quiet.
+        lock = threading.RLock()
+        self.changed, self.quiet = threading.Condition(lock), threading.Condition(lock)
+
     def close(self) -> None:
         with self.changed:
             self.closed = True
             dropped = list(self.waiting)
             self.waiting.clear()
             self.changed.notify_all()
+            self.quiet.notify_all()
         for future, _ in dropped:
             future.cancel()
 
@@ -106,7 +113,8 @@ class _Jobs:
             del job, future, call
             with self.changed:
                 self.running -= 1
-                self.changed.notify_all()
+                if not self.running and not self.waiting:
+                    self.quiet.notify_all()
 
     def _next(self) -> "tuple[Future[Any], Callable[[], Any]] | None":
         with self.changed:
@@ -168,8 +176,8 @@ class Lane(concurrent.futures.ThreadPoolExecutor):
     def idle(self, timeout: float) -> bool:
         """Wait until nothing runs or waits in it; tell whether that is so within `timeout` s."""
         jobs = self._jobs
-        with jobs.changed:
-            return jobs.changed.wait_for(lambda: not jobs.running and not jobs.waiting, timeout)
+        with jobs.quiet:
+            return jobs.quiet.wait_for(lambda: not jobs.running and not jobs.waiting, timeout)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002
         """Take nothing more, and drop what waits; what runs ends as it may, and is not waited for.
