@@ -77,7 +77,7 @@ PATCHES: list[Patch] = [
         "worker.py",
         "if not all(lane.idle(_rest(until)) for lane in (self._pool, self._writes, self._long)):",
         "if False:",
-        f"{CLOSING}test_a_write_that_is_under_way_is_waited_for",
+        f"{CLOSING}test_it_ends_in_bounded_time_whatever_hangs",
     ),
     Patch(
         "7 closing: a store that hangs",
