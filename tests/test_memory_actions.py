@@ -12,7 +12,7 @@ from toolplay import Player, agent_with, begin, offer
 
 from agently_gumem import ConfigError, GUMem, Manual
 from agently_gumem.remember.asked import asks_to_remember
-from agently_gumem.testing import Reply, ScriptedModel
+from agently_gumem.testing import Reply, RuleModel, ScriptedModel
 
 pytestmark = pytest.mark.host
 ATTACH = pytest.mark.skipif(version("agently") == "4.0.8", reason="attach needs 4.0.8.1")
@@ -147,6 +147,18 @@ def test_a_secret_is_not_kept_by_a_note(gumem):
         user = gumem.user("alice")
         call(user.actions()[1], text="password: hunter2")
         assert "hunter2" not in "".join(m.content for m in user.messages())
+
+
+def test_what_the_memo_says_is_found_too(gumem, use):
+    """The text of a recall leaves it out, but its id is needed to forget it."""
+    with RuleModel() as model:
+        use(model)
+        user = gumem.user("alice")
+        user.add_messages({"role": "user", "content": "I live in Berlin."}, digest=True)
+        assert "Berlin" in str(user.memo)
+        (fact,) = user.facts()
+        found = call(user.actions()[0], about="Where does the user live?")["found"]
+        assert fact.id in [line.split(":")[0] for line in found]
 
 
 # -- whose ----------------------------------------------------------------------------------------
