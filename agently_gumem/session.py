@@ -12,7 +12,7 @@ from agently_gumem.records import MemoryContext, Message, now
 from agently_gumem.remember import journal as journaling
 from agently_gumem.remember.job import DigestReport
 from agently_gumem.scope import Scope
-from agently_gumem.tools import Action, ForgetPolicy, Owner, actions
+from agently_gumem.tools import Action, ForgetPolicy, Owner, actions, without_memo
 from agently_gumem.triggers import TriggerState
 from agently_gumem.turns import SessionTurns
 from agently_gumem.worker import awaitable, blocking
@@ -248,7 +248,9 @@ class MemorySession(SessionTurns):
             space=self.space,
             talk=self.session_id,
             refusal=self._refusal,
-            recall=lambda query: self.context_for(query, self._window(), self._engine.recall),
+            recall=lambda query: self.context_for(
+                query, self._window(), without_memo(self._engine.recall)
+            ),
             note=self._note,
             forget=self.user.async_forget,
         )

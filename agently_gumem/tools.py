@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal, cast
 
+from agently_gumem.config import RecallConfig
 from agently_gumem.engine import Engine, switched_off
 from agently_gumem.errors import ConfigError, GUMemError
 from agently_gumem.recall.frame import neutralise
@@ -56,6 +57,14 @@ class Owner:
     def use(self) -> Any:
         """Hold the user's scope."""
         return self.engine.use(self.user_id, self.space)
+
+
+def without_memo(config: RecallConfig) -> RecallConfig:
+    """Recall also what the memo says, which the text of a question leaves out.
+
+    The model needs its id to forget it.
+    """
+    return config.model_copy(update={"memo_tokens": 0})
 
 
 def checked_policy(forget: object) -> ForgetPolicy:
@@ -171,7 +180,6 @@ async def _recall(memory: Owner, about: object) -> dict[str, Any]:
         return _refused(f"about takes a text, not {type(about).__name__}")
     context = await memory.recall(about)
     # Lines and no objects: of those, Agently shows the model only the keys where a result is long.
-    # Also what the memo says, which the text of a recall leaves out: its id is needed to forget it.
     found = [_line(item.id, item.text) for item in context.mid_term_context[:_MOST_FOUND]]
     return {"found": found} if found else {"found": [], "note": "nothing relevant is remembered"}
 

@@ -22,7 +22,7 @@ from agently_gumem.records import Action as UserAction
 from agently_gumem.records._base import named
 from agently_gumem.remember import journal
 from agently_gumem.remember.job import DigestReport, Job, digest, rebuild_memo
-from agently_gumem.tools import Action, ForgetPolicy, Owner, actions
+from agently_gumem.tools import Action, ForgetPolicy, Owner, actions, without_memo
 from agently_gumem.worker import awaitable, blocking
 
 RecordLike = Message | Mapping[str, Any]
@@ -189,7 +189,7 @@ class UserMemory(Listing, Forgetting, Correcting, Explaining, Governing, Reporti
             space=self.space,
             talk=None,
             refusal=lambda: "",
-            recall=lambda query: self.recall(Asked(query, self._engine.recall)),
+            recall=lambda query: self.recall(Asked(query, without_memo(self._engine.recall))),
             note=lambda text: self.keep_note(text, "default"),
             forget=self._forget,
         )
