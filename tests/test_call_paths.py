@@ -5,7 +5,11 @@ with memory and on the same agent without one, against the same script.
 """
 
 import asyncio
+import concurrent.futures
 import gc
+import json
+import re
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -15,11 +19,15 @@ from typing import Any
 import pytest
 from e2e import agent_of, fact_answer, pairs, register
 
-from agently_gumem import GUMem, Manual
+from agently_gumem import EveryNTurns, GUMem, Manual, WindowExceeds
 from agently_gumem.testing import Reply, ScriptedModel
 
-pytestmark = pytest.mark.host
+pytestmark = [
+    pytest.mark.host,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # older versions use their own
+]
 AGENTLY = tuple(int(part) for part in version("agently").split("."))
+ID = re.compile(r"(?<=agent-)[0-9a-f]+|(?<=act_call_)[0-9a-f]+")
 PAGE = File(__file__).parent.parent / "docs" / "call_paths.md"
 
 KNOWN = "My dog is called Biscuit."
@@ -27,8 +35,6 @@ ASKED = "What is my dog called?"
 NEXT = "And how old is my dog?"
 ANSWER = "It is called Biscuit."
 ONCE = (("user", ASKED), ("assistant", ANSWER))
-TOOL = ("tool", "weather(city=Ghent) returned sunny in Ghent")
-WITH_TOOL = (ONCE[0], TOOL, ONCE[1])
 DOG = {"name": "Biscuit", "kind": "dog"}
 DOG_KEPT = (("user", ASKED), ("assistant", "name: Biscuit\nkind: dog"))
 OUTPUT = {"name": (str, "its name"), "kind": (str, "what it is")}
@@ -181,15 +187,9 @@ def cancelled(agent, model):
         task = asyncio.ensure_future(agent.input(ASKED).async_start())
         await asyncio.to_thread(model.wait_for, seen + 1, "chat")
         task.cancel()
-        model.release("chat")
         return await task
 
     return asyncio.run(ask())
-
-
-def an_empty_answer(agent, model):
-    """Get an answer without a word."""
-    return agent.input(ASKED).start()
 
 
 # --- the table
@@ -260,42 +260,25 @@ PATHS = [
     Path("ensure_keys: no JSON, then good", ensure_keys, (NO_JSON, DOG), DOG_KEPT),
     Path("ensure_keys: wrong keys, then good", ensure_keys, (WRONG, DOG), DOG_KEPT),
     Path("ensure_keys: wrong, no JSON, good", ensure_keys, (WRONG, NO_JSON, DOG), DOG_KEPT),
-    Path(
-        "ensure_keys: half, half, good",
-        ensure_keys,
-        ({"name": "B"}, {"kind": "cat"}, DOG),
-        DOG_KEPT,
-    ),
-    Path(
-        "ensure_keys: never good",
-        ensure_keys,
-        (WRONG,) * 4,
-        (("user", ASKED), ("assistant", "colour: brown")),
-    ),
-    Path("an action", with_an_action, _plan, WITH_TOOL, asks_model=1),
+    Path("ensure_keys: half, half, good", ensure_keys, ({"name": "B"}, {"kind": "cat"}, DOG), DOG_KEPT),
+    Path("ensure_keys: never good", ensure_keys, (WRONG,) * 4, (("user", ASKED), ("assistant", "colour: brown"))),
+    Path("an action", with_an_action, _plan, asks_model=1),
     Path("a generator closed early", closed_early, kept=NOTHING),
     Path("an async generator closed early", closed_early_async, kept=NOTHING),
     Path("a stream that stalls", stalled, (Reply(ANSWER, wait_after=1),), held=True),
-    Path("a task that is cancelled", cancelled, kept=NOTHING),
-    *(Path(f"status {r.status}", start, (r,) * 2, NOTHING) for r in BROKEN),
-    *(Path(f"status {r.status}, async", async_start, (r,) * 2, NOTHING) for r in BROKEN),
+    Path(
+        "a task that is cancelled", cancelled, kept=NOTHING,
+        by_version=(((4, 1, 2), (4, 1, 3), (("user", ASKED), ("assistant", "None"))),),
+    ),
+    *(
+        Path(f"status {r.status}", start, (r,) * 2, NOTHING) for r in BROKEN
+    ),
+    Path("status 500, async", async_start, (BROKEN[2],) * 2, NOTHING),
     Path("a status in a stream", get_generator, (BROKEN[2],) * 2, NOTHING),
     Path("a dropped connection", start, (Reply(drop=True),) * 2, NOTHING, settings=ONE_TRY),
-    Path(
-        "a dropped connection, async",
-        async_start,
-        (Reply(drop=True),) * 2,
-        NOTHING,
-        settings=ONE_TRY,
-    ),
-    Path(
-        "an answer cut in the middle",
-        start,
-        (Reply(chunks=["It is ", "called"], cut=True),) * 2,
-        NOTHING,
-        settings=ONE_TRY,
-    ),
-    Path("an empty answer", an_empty_answer, ("",), QUESTION),
+    Path("a dropped connection, async", async_start, (Reply(drop=True),) * 2, NOTHING, settings=ONE_TRY),
+    Path("an answer cut in the middle", start, (Reply(chunks=["It is ", "called"], cut=True),) * 2, NOTHING, settings=ONE_TRY),
+    Path("an empty answer", start, ("",), QUESTION),
 ]
 
 
@@ -328,7 +311,10 @@ def outcome(path, agent, model):
 
 def read(requests):
     """Read what Agently itself puts into requests: history, question, and nothing of ours."""
-    return [([(m["role"], m["content"]) for m in r.messages[:-1]], r.question) for r in requests]
+    return [
+        ([(m["role"], m["content"]) for m in r.messages[:-1]], ID.sub("(id)", r.question))
+        for r in requests
+    ]
 
 
 def of_agent(model, path):
@@ -392,7 +378,6 @@ def test_a_call_path(path):
         assert memory.status()["errors"] == {}
         assert_settled(gumem, agent, memory)
         memory.detach()
-    gc.collect()
 
 
 def assert_settled(gumem, agent, memory):
@@ -401,3 +386,64 @@ def assert_settled(gumem, agent, memory):
     agent.input(NEXT).start()
     assert memory.status().get("overlapping", "") == ""
     assert pairs(gumem.user("bob").messages("t")) == [("user", NEXT), ("assistant", "It is three.")]
+
+
+# --- turns at the same time
+
+
+def at_once(agent, model, texts, *, threads):
+    """Ask so many questions at once, each on its way before any is answered."""
+    model.hold("chat")
+    seen = len(model.chat_requests)
+    turns = [agent.create_request() for _ in texts]
+    if threads:
+        with concurrent.futures.ThreadPoolExecutor(len(texts)) as pool:
+            asked = [pool.submit(t.input(q).get_data) for t, q in zip(turns, texts, strict=True)]
+            model.wait_for(seen + len(texts), "chat")
+            model.release("chat")
+            return [future.result(30) for future in asked]
+
+    async def ask():
+        asked = [t.input(q).async_get_data() for t, q in zip(turns, texts, strict=True)]
+        together = asyncio.gather(*asked)
+        await asyncio.to_thread(model.wait_for, seen + len(texts), "chat")
+        model.release("chat")
+        return await together
+
+    return asyncio.run(ask())
+
+
+@pytest.mark.parametrize("threads", [False, True], ids=["tasks", "threads"])
+def test_turns_of_one_session_at_once_are_each_kept_once(threads):
+    """Nothing is lost, doubled, or dropped by a window that was replaced meanwhile."""
+    count = 6
+    texts = [f"My code word number {n} is zebra{n}." for n in range(count)]
+    with (
+        ScriptedModel(lambda r: f"Noted: {r.question}", memory=fact_answer) as model,
+        GUMem() as gumem,
+    ):
+        agent = agent_of(model)
+        when = EveryNTurns(2) | WindowExceeds(messages=4)
+        memory = remembering(gumem, agent, when=when, keep=2, wait=10)
+        for _ in range(2):
+            answers = at_once(agent, model, texts, threads=threads)
+            assert answers == [f"Noted: {text}" for text in texts]
+        agent.input("What was the last code word?").start()
+        stored = [m.content for m in gumem.user("alice").messages("s")]
+        said = [*texts, *texts, "What was the last code word?"]
+        assert sorted(stored) == sorted([*said, *(f"Noted: {text}" for text in said)])
+        # What stands in the window, and what has left it, is all that was said.
+        full = [m.content for m in agent.activated_session.full_context]
+        assert len(full) == len(stored)
+        window = [m.content for m in agent.activated_session.context_window]
+        assert window[-1] == "Noted: What was the last code word?"
+        assert len(window) <= 4
+        memory.digest()
+        digested = [
+            m["text"]
+            for r in model.memory_requests
+            if r.memory_stage == "extract"
+            for m in r.data["NEW MESSAGES"]
+        ]
+        assert sorted(digested) == sorted(stored)
+        assert gumem.status()["errors"] == {}
