@@ -300,10 +300,9 @@ def _question(prompt: Any) -> str:
 
 def _fields(prompt: Any) -> frozenset[str]:
     """Return the names of the fields that an answer has to have."""
-    output = prompt.get("output")
-    fields: Any = getattr(output, "model_fields", {})
-    names = cast("dict[Any, Any]", output if isinstance(output, dict) else fields)
-    return frozenset(map(str, names))
+    output: Any = prompt.get("output")
+    names = getattr(output, "model_fields", output)
+    return frozenset(map(str, cast("dict[Any, Any]", names) if isinstance(names, dict) else ()))
 
 
 def _foreign(memo: Any) -> str:

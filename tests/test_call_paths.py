@@ -6,7 +6,6 @@ with memory and on the same agent without one, against the same script.
 
 import asyncio
 import concurrent.futures
-import gc
 import json
 import re
 import threading
@@ -20,6 +19,7 @@ import pytest
 from e2e import agent_of, fact_answer, pairs, register
 
 from agently_gumem import EveryNTurns, GUMem, Manual, WindowExceeds
+from agently_gumem.flights import Flights
 from agently_gumem.testing import Reply, ScriptedModel
 
 pytestmark = [
@@ -260,24 +260,51 @@ PATHS = [
     Path("ensure_keys: no JSON, then good", ensure_keys, (NO_JSON, DOG), DOG_KEPT),
     Path("ensure_keys: wrong keys, then good", ensure_keys, (WRONG, DOG), DOG_KEPT),
     Path("ensure_keys: wrong, no JSON, good", ensure_keys, (WRONG, NO_JSON, DOG), DOG_KEPT),
-    Path("ensure_keys: half, half, good", ensure_keys, ({"name": "B"}, {"kind": "cat"}, DOG), DOG_KEPT),
-    Path("ensure_keys: never good", ensure_keys, (WRONG,) * 4, (("user", ASKED), ("assistant", "colour: brown"))),
+    Path(
+        "ensure_keys: half, half, good",
+        ensure_keys,
+        ({"name": "B"}, {"kind": "cat"}, DOG),
+        DOG_KEPT,
+    ),
+    Path(
+        "ensure_keys: never good",
+        ensure_keys,
+        (WRONG,) * 4,
+        (("user", ASKED), ("assistant", "colour: brown")),
+    ),
     Path("an action", with_an_action, _plan, asks_model=1),
-    Path("a generator closed early", closed_early, kept=NOTHING),
+    Path(
+        "a generator closed early",
+        closed_early,
+        kept=NOTHING,
+        by_version=(((4, 1, 3), (4, 1, 4, 2), ONCE),),
+    ),
     Path("an async generator closed early", closed_early_async, kept=NOTHING),
     Path("a stream that stalls", stalled, (Reply(ANSWER, wait_after=1),), held=True),
     Path(
-        "a task that is cancelled", cancelled, kept=NOTHING,
+        "a task that is cancelled",
+        cancelled,
+        kept=NOTHING,
         by_version=(((4, 1, 2), (4, 1, 3), (("user", ASKED), ("assistant", "None"))),),
     ),
-    *(
-        Path(f"status {r.status}", start, (r,) * 2, NOTHING) for r in BROKEN
-    ),
+    *(Path(f"status {r.status}", start, (r,) * 2, NOTHING) for r in BROKEN),
     Path("status 500, async", async_start, (BROKEN[2],) * 2, NOTHING),
     Path("a status in a stream", get_generator, (BROKEN[2],) * 2, NOTHING),
     Path("a dropped connection", start, (Reply(drop=True),) * 2, NOTHING, settings=ONE_TRY),
-    Path("a dropped connection, async", async_start, (Reply(drop=True),) * 2, NOTHING, settings=ONE_TRY),
-    Path("an answer cut in the middle", start, (Reply(chunks=["It is ", "called"], cut=True),) * 2, NOTHING, settings=ONE_TRY),
+    Path(
+        "a dropped connection, async",
+        async_start,
+        (Reply(drop=True),) * 2,
+        NOTHING,
+        settings=ONE_TRY,
+    ),
+    Path(
+        "an answer cut in the middle",
+        start,
+        (Reply(chunks=["It is ", "called"], cut=True),) * 2,
+        NOTHING,
+        settings=ONE_TRY,
+    ),
     Path("an empty answer", start, ("",), QUESTION),
 ]
 
@@ -447,3 +474,191 @@ def test_turns_of_one_session_at_once_are_each_kept_once(threads):
         ]
         assert sorted(digested) == sorted(stored)
         assert gumem.status()["errors"] == {}
+
+
+# --- turns of two users on one agent
+
+BOBS = "My cat is called Tiger."
+HIS = "What is my cat called?"
+
+
+def two_users(gumem):
+    """Store what each of them has said before."""
+    gumem.user("alice").add_messages({"content": KNOWN}, "x")
+    gumem.user("bob").add_messages({"content": BOBS}, "x")
+
+
+def by_question(request):
+    """Answer each question with itself."""
+    return f"Noted: {request.question}"
+
+
+def of_session(gumem, user_id, session_id):
+    """Read what is kept of a user's session."""
+    return pairs(gumem.user(user_id).messages(session_id))
+
+
+def assert_apart(requests):
+    """No request of one user carries what the other has said."""
+    for request in requests:
+        other = KNOWN if "cat" in request.question else BOBS
+        assert other not in json.dumps(request.messages)
+
+
+def assert_bob_is_served(agent, gumem, model):
+    """His next turn is recalled for, and kept."""
+    before = of_session(gumem, "bob", "t")
+    agent.activate_session(session_id="t")
+    agent.input(HIS).start()
+    assert BOBS in model.chat_requests[-1].memo_section
+    kept = of_session(gumem, "bob", "t")[len(before) :]
+    assert kept == [("user", HIS), ("assistant", f"Noted: {HIS}")]
+
+
+def test_two_tasks_that_activate_and_ask_at_once_are_told_apart():
+    """Each activates its session; both ask while the later one is active: neither is recalled."""
+    with ScriptedModel(by_question, memory=fact_answer) as model, GUMem() as gumem:
+        two_users(gumem)
+        agent = agent_of(model)
+        remembering(gumem, agent)
+
+        async def ask(session_id, question, activated, other):
+            agent.activate_session(session_id=session_id)
+            activated.set()
+            await other.wait()
+            return await agent.create_request().input(question).async_get_data()
+
+        async def both():
+            hers, his = asyncio.Event(), asyncio.Event()
+            return await asyncio.gather(ask("s", ASKED, hers, his), ask("t", HIS, his, hers))
+
+        model.hold("chat")
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            answers = pool.submit(asyncio.run, both())
+            model.wait_for(2, "chat")
+            model.release("chat")
+            assert answers.result(30) == [f"Noted: {ASKED}", f"Noted: {HIS}"]
+        assert_apart(model.chat_requests)
+        assert of_session(gumem, "alice", "s") == []
+        assert of_session(gumem, "bob", "t") == []
+        assert_bob_is_served(agent, gumem, model)
+
+
+def test_a_stream_left_open_while_another_user_asks_is_not_kept():
+    """Its answer lands in the other user's history: neither turn is kept, the next one is."""
+    rest = threading.Event()
+
+    def answer(request):
+        if request.question == ASKED:
+            return Reply(by_question(request), wait=rest, wait_after=1)
+        return by_question(request)
+
+    with ScriptedModel(answer, memory=fact_answer) as model, GUMem() as gumem:
+        two_users(gumem)
+        agent = agent_of(model)
+        remembering(gumem, agent)
+        agent.activate_session(session_id="s")
+        stream = agent.input(ASKED).get_generator(type="delta")
+        first = next(stream)
+        agent.activate_session(session_id="t")
+        assert agent.create_request().input(HIS).get_data() == f"Noted: {HIS}"
+        rest.set()
+        assert first + "".join(stream) == f"Noted: {ASKED}"
+        assert_apart(model.chat_requests)
+        assert of_session(gumem, "alice", "s") == []
+        assert of_session(gumem, "bob", "t") == []
+        assert_bob_is_served(agent, gumem, model)
+
+
+OVER = [
+    path
+    for path in PATHS
+    if path.name
+    in (
+        "an async generator closed early",
+        "a task that is cancelled",
+        "status 500",
+        "status 500, async",
+        "ensure_keys: wrong, no JSON, good",
+        "an action",
+    )
+]
+
+
+@pytest.mark.parametrize("path", OVER, ids=lambda path: path.name)
+def test_another_user_who_asks_right_after_is_served(path):
+    """A turn that failed, was left or took several requests is over: it overlaps with nobody's."""
+    replies = script(path)
+
+    def answer(request):
+        if HIS not in request.text:
+            return replies(request)
+        plan = "next_action" in request.text or "use_tool" in request.text
+        done = {"next_action": "response", "execution_commands": [], "response": f"Noted: {HIS}"}
+        return done if plan else f"Noted: {HIS}"
+
+    with ScriptedModel(answer, memory=fact_answer) as model, GUMem() as gumem:
+        two_users(gumem)
+        agent = of_agent(model, path)
+        memory = remembering(gumem, agent)
+        outcome(path, agent, model)
+        assert_bob_is_served(agent, gumem, model)
+        assert memory.status().get("overlapping", "") == ""
+        assert of_session(gumem, "alice", "s") == list(path.kept_here())
+
+
+async def test_a_flight_is_over_when_its_record_can_come_no_more():
+    """A request that was answered and never recorded overlaps only with what may be its record."""
+    now = [100.0]
+    flights = Flights(clock=lambda: now[0])
+    alice, bob = ("alice", "default"), ("bob", "default")
+
+    async def take_off(owner, asked):
+        flights.take_off(owner, asked)
+
+    async def carry(owner, asked):
+        await asyncio.create_task(take_off(owner, asked))
+        await asyncio.sleep(0)  # what waits for the end of that task runs
+
+    await carry(alice, "tea?")
+    await carry(bob, "cake?")
+    assert flights.overlapping() == ""
+    assert flights.strayed(bob, "tea?")  # hers, late, in his session
+    assert not flights.strayed(bob, "cake?")
+    flights.land(bob, "cake?")
+    await carry(bob, "tea?")
+    assert "two users" in flights.overlapping()  # nobody could tell whose that is
+    now[0] += 3
+    assert flights.overlapping() == ""
+    flights.take_off(alice, "tea?")  # still carried
+    await carry(bob, "cake?")
+    assert "two users" in flights.overlapping()
+
+
+# --- the page
+
+
+def test_the_page_tells_what_is_tested():
+    """docs/call_paths.md has a row for each path, in this order, with what is kept."""
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in PAGE.read_text(encoding="utf-8").splitlines()
+        if line.startswith("| ")
+    ]
+    told = [(row[0], row[2]) for row in rows if row[0] in {path.name for path in PATHS}]
+    assert told == [(path.name, in_words(path)) for path in PATHS]
+
+
+def in_words(path):
+    """Say in the page's words what is kept of a turn."""
+    words = _of(path.kept)
+    for lo, before, kept in path.by_version:
+        words += f"; {'.'.join(map(str, lo))} to below {'.'.join(map(str, before))}: {_of(kept)}"
+    return words
+
+
+def _of(kept):
+    if not kept:
+        return "nothing"
+    answer = dict(kept).get("assistant")
+    return "question" if answer is None else f"question, answer {answer.splitlines()!r}"
