@@ -16,7 +16,8 @@ from pathlib import Path as File
 from typing import Any
 
 import pytest
-from e2e import agent_of, fact_answer, pairs, register
+from agently import Agently
+from e2e import agent_of, fact_answer, pairs, register, say
 
 from agently_gumem import EveryNTurns, GUMem, Manual, WindowExceeds
 from agently_gumem.flights import Flights
@@ -211,6 +212,9 @@ class Path:
     asks_model: int | None = None
     """Which requests carry the memory's section: the last so many; None: each."""
     held: bool = False
+    """The model holds its answers back, after the deltas that a reply sends before."""
+    hangs_on: tuple[int, ...] = ()
+    """A version on which it never ends, with memory or without."""
 
     def kept_here(self) -> Said:
         """Say what is kept on the version that is installed."""
@@ -240,6 +244,11 @@ def _plan(request):
 NO_JSON, WRONG = "I can't say.", {"colour": "brown"}
 NOTHING: Said = ()
 QUESTION: Said = (("user", ASKED),)
+IMPATIENT = {
+    "timeout": {"connect": 5.0, "read": 0.2, "write": 5.0, "pool": 5.0},
+    "stream_idle_timeout": 0.2,
+    "request_retry": {"max_attempts": 1},
+}
 ONE_TRY = {"request_retry": {"max_attempts": 1}}
 BROKEN = [Reply("no", status=status) for status in (400, 429, 500)]
 
@@ -281,6 +290,15 @@ PATHS = [
     ),
     Path("an async generator closed early", closed_early_async, kept=NOTHING),
     Path("a stream that stalls", stalled, (Reply(ANSWER, wait_after=1),), held=True),
+    Path(
+        "a stream that stalls past its time limit",
+        start,
+        (Reply(ANSWER, wait_after=1),) * 2,
+        NOTHING,
+        settings=IMPATIENT,
+        held=True,
+        hangs_on=(4, 1, 2),
+    ),
     Path(
         "a task that is cancelled",
         cancelled,
@@ -381,11 +399,13 @@ def remembering(gumem, agent, **options):
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.name)
 def test_a_call_path(path):
     """The caller gets what he gets without memory; each turn is kept once, and nothing else."""
+    if path.needs and not hasattr(Agently.create_agent(), path.needs):
+        pytest.skip(f"this version has no {path.needs}")
+    if path.hangs_on and AGENTLY[: len(path.hangs_on)] == path.hangs_on:
+        pytest.skip("on this version the time limit does not end it, without memory either")
     plain = without_memory(path)
     with ScriptedModel(script(path), memory=fact_answer) as model, GUMem() as gumem:
         agent = of_agent(model, path)
-        if path.needs and not hasattr(agent, path.needs):
-            pytest.skip(f"this version has no {path.needs}")
         user = gumem.user("alice")
         user.add_messages({"content": KNOWN}, "x")
         memory = remembering(gumem, agent)
@@ -474,6 +494,58 @@ def test_turns_of_one_session_at_once_are_each_kept_once(threads):
         ]
         assert sorted(digested) == sorted(stored)
         assert gumem.status()["errors"] == {}
+
+
+def test_a_task_cancelled_while_it_waits_for_our_digest_has_kept_its_turn():
+    """The turn was answered and journaled; the caller's giving up undoes neither."""
+    with ScriptedModel(ANSWER, memory=fact_answer) as model, GUMem() as gumem:
+        agent = agent_of(model)
+        memory = remembering(gumem, agent, when=EveryNTurns(1), wait=30)
+        running: concurrent.futures.Future[Any] = concurrent.futures.Future()
+
+        async def ask():
+            running.set_result((asyncio.get_running_loop(), asyncio.current_task()))
+            return await agent.input(ASKED).async_start()
+
+        model.hold("memory")
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            turn = pool.submit(asyncio.run, ask())
+            loop, task = running.result(10)
+            model.wait_for(1, "memory")
+            loop.call_soon_threadsafe(task.cancel)
+            model.release("memory")
+            concurrent.futures.wait([turn], timeout=30)
+        assert turn.done()
+        agent.input(NEXT).start()
+        kept = [*ONCE, ("user", NEXT), ("assistant", ANSWER)]
+        assert pairs(gumem.user("alice").messages("s")) == kept
+        assert memory.flush(20)
+        assert {m.status for m in gumem.user("alice").messages("s")} == {"processed"}
+        assert gumem.status()["errors"] == {}
+
+
+RETRIED = [path for path in PATHS if path.name.startswith("ensure_keys")][:-1]
+
+
+@pytest.mark.parametrize("path", RETRIED, ids=lambda path: path.name)
+def test_failed_attempts_stay_out_when_their_history_is_restored(path):
+    """Another agent that is given the whole history, attempts and all, adds its own turn only."""
+    with ScriptedModel(script(path), memory=fact_answer) as model, GUMem() as gumem:
+        agent = agent_of(model)
+        remembering(gumem, agent)
+        outcome(path, agent, model)
+        history = [{"role": m.role, "content": m.content} for m in full_of(agent)]
+        other = agent_of(model)
+        remembering(gumem, other)
+        other.set_chat_history(history)
+        other.input(NEXT).start()
+        kept = [*DOG_KEPT, ("user", NEXT), ("assistant", "It is three.")]
+        assert pairs(gumem.user("alice").messages("s")) == kept
+
+
+def full_of(agent):
+    """Return all that Agently holds of the active session."""
+    return list(agent.activated_session.full_context)
 
 
 # --- turns of two users on one agent
@@ -605,6 +677,26 @@ def test_another_user_who_asks_right_after_is_served(path):
         assert_bob_is_served(agent, gumem, model)
         assert memory.status().get("overlapping", "") == ""
         assert of_session(gumem, "alice", "s") == list(path.kept_here())
+
+
+def test_a_late_record_in_another_users_session_is_not_kept(monkeypatch):
+    """While a request that was answered may still be recorded, its words are nobody else's."""
+    monkeypatch.setattr("agently_gumem.flights.RECORDED_WITHIN", 600.0)
+    path = next(path for path in PATHS if path.name == "an answer cut in the middle")
+    cut = script(path)
+    with (
+        ScriptedModel(lambda r: cut(r) if r.question == ASKED else by_question(r)) as model,
+        GUMem() as gumem,
+    ):
+        two_users(gumem)
+        agent = of_agent(model, path)
+        remembering(gumem, agent)
+        outcome(path, agent, model)
+        agent.activate_session(session_id="t")
+        say(agent.activated_session, (ASKED, "late"))
+        assert of_session(gumem, "bob", "t") == []
+        assert_bob_is_served(agent, gumem, model)
+        assert of_session(gumem, "bob", "t")[0] == ("user", HIS)
 
 
 async def test_a_flight_is_over_when_its_record_can_come_no_more():

@@ -1,0 +1,78 @@
+"""Every call path, turns at the same time, two users on one agent."""
+
+from patches._patch import Patch
+
+TESTS = "tests/test_call_paths.py"
+PATCHES: list[Patch] = [
+    Patch(
+        "4 paths: attempts by fields",
+        "remember/align.py",
+        "    return bool(held) and not held.issuperset(fields)\n",
+        "    return False\n",
+        f"{TESTS}::test_a_call_path[ensure_keys: wrong keys, then good]",
+    ),
+    Patch(
+        "4 paths: the wanted fields",
+        "host.py",
+        "_held(session), _fields(prompt))",
+        "_held(session))",
+        f"{TESTS}::test_a_call_path[ensure_keys: half, half, good]",
+    ),
+    Patch(
+        "4 paths: restored attempts",
+        "remember/journal.py",
+        "return None if live else form.form(head[place]) in held",
+        "return None",
+        f"{TESTS}::test_failed_attempts_stay_out_when_their_history_is_restored",
+    ),
+    Patch(
+        "4 paths: memory on each path",
+        "host.py",
+        "        _set_section(prompt, text)\n\n    def _asking",
+        "        if prompt.get('output') is None:\n"
+        "            _set_section(prompt, text)\n\n    def _asking",
+        f"{TESTS}::test_a_call_path[instant stream]",
+    ),
+    Patch(
+        "4 paths: a failure is over",
+        "flights.py",
+        "matching = [f for f in own if f.asked in recorded]",
+        "matching = own",
+        f"{TESTS}::test_a_call_path[status 500]",
+    ),
+    Patch(
+        "8 concurrent: window",
+        "turns.py",
+        "        return [*held[:lead], *held[lead + cut :], *list(window)[len(held) :]]\n",
+        "        return held[:2]\n",
+        f"{TESTS}::test_turns_of_one_session_at_once_are_each_kept_once",
+    ),
+    Patch(
+        "8 users: who activated",
+        "host.py",
+        "self._flights.take_off(self._asking(memory), recorded, active=_owner(memory))",
+        "self._flights.take_off(_owner(memory), recorded)",
+        f"{TESTS}::test_two_tasks_that_activate_and_ask_at_once_are_told_apart",
+    ),
+    Patch(
+        "8 users: an open stream",
+        "flights.py",
+        "return self.done is not None and self.asked not in asked and asked not in self.asked",
+        "return True",
+        f"{TESTS}::test_a_stream_left_open_while_another_user_asks_is_not_kept",
+    ),
+    Patch(
+        "8 users: over is over",
+        "flights.py",
+        "return self.done is not None and self.asked not in asked and asked not in self.asked",
+        "return False",
+        f"{TESTS}::test_another_user_who_asks_right_after_is_served",
+    ),
+    Patch(
+        "8 users: a late record",
+        "turns.py",
+        "strayed = not mixed and self.host.strayed(self, asked)",
+        "strayed = False",
+        f"{TESTS}::test_a_late_record_in_another_users_session_is_not_kept",
+    ),
+]
