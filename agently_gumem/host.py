@@ -241,6 +241,12 @@ class Host:
         if memory is not None and memory.active and not self.overlapping():
             await memory.guarded("tool_calls", memory.took(full_result), None)
 
+    def _asking(self, active: SessionTurns) -> tuple[str, str]:
+        """Say who asks: whose session the caller has activated, not long ago, or the active one."""
+        session, when = self._activated.get() or (None, 0.0)
+        recent = session is not None and time.monotonic() - when < FORGOTTEN_AFTER
+        return _owner((self.memory_of(session) if recent else None) or active)
+
     async def _inject(self, memory: MemorySession, session: Any, prompt: Any) -> None:
         asked = prompt.get("input")
         recorded = make_safe(asked).strip() if isinstance(asked, str) else ""
@@ -266,20 +272,14 @@ class Host:
             text = "\n\n".join(part for part in (_foreign(session.memo), text) if part)
         _set_section(prompt, text)
 
-    def _asking(self, active: SessionTurns) -> tuple[str, str]:
-        """Say who asks: whose session the caller has activated, not long ago, or the active one."""
-        session, when = self._activated.get() or (None, 0.0)
-        recent = session is not None and time.monotonic() - when < FORGOTTEN_AFTER
-        return _owner((self.memory_of(session) if recent else None) or active)
-
-
-def _owner(memory: SessionTurns) -> tuple[str, str]:
-    return memory.user_id, memory.space
-
 
 def _held(session: Any) -> Held:
     """Return Agently's own lists: its properties give copies."""
     return Held(session.session_settings, *lists_of(session))
+
+
+def _owner(memory: SessionTurns) -> tuple[str, str]:
+    return memory.user_id, memory.space
 
 
 def _set_section(prompt: Any, text: str) -> None:

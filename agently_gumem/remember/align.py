@@ -245,6 +245,9 @@ def _searched(
         wanted = to.form(message)
         alike = (wanted, to.changed(wanted))
         is_next = place < len(held) and held[place] in alike
+        if is_next and i in skipped and message.role == "user":
+            # An attempt that was left out asks the same as its good twin, which is stored.
+            is_next = [to.form(m) for m in full[i + 1 : i + 2]] == list(held[place + 1 : place + 2])
         # Before what stands further on: a placeholder alone says little of which one it is.
         if not is_next and (i in skipped or _passed_over(full, i, to)):
             ids.append(None)

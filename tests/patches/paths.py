@@ -28,9 +28,9 @@ PATCHES: list[Patch] = [
     Patch(
         "4 paths: memory on each path",
         "host.py",
-        "        _set_section(prompt, text)\n\n    def _asking",
+        "        _set_section(prompt, text)\n\n\ndef _held",
         "        if prompt.get('output') is None:\n"
-        "            _set_section(prompt, text)\n\n    def _asking",
+        "            _set_section(prompt, text)\n\n\ndef _held",
         f"{TESTS}::test_a_call_path[instant stream]",
     ),
     Patch(
