@@ -446,14 +446,14 @@ def at_once(agent, model, texts, *, threads):
     if threads:
         with concurrent.futures.ThreadPoolExecutor(len(texts)) as pool:
             asked = [pool.submit(t.input(q).get_data) for t, q in zip(turns, texts, strict=True)]
-            model.wait_for(seen + len(texts), "chat")
+            model.wait_for(seen + len(texts), "chat", timeout=60)
             model.release("chat")
-            return [future.result(30) for future in asked]
+            return [future.result(60) for future in asked]
 
     async def ask():
         asked = [t.input(q).async_get_data() for t, q in zip(turns, texts, strict=True)]
         together = asyncio.gather(*asked)
-        await asyncio.to_thread(model.wait_for, seen + len(texts), "chat")
+        await asyncio.to_thread(model.wait_for, seen + len(texts), "chat", timeout=60)
         model.release("chat")
         return await together
 
@@ -609,7 +609,7 @@ def test_two_tasks_that_activate_and_ask_at_once_are_told_apart():
             answers = pool.submit(asyncio.run, both())
             model.wait_for(2, "chat")
             model.release("chat")
-            assert answers.result(30) == [f"Noted: {ASKED}", f"Noted: {HIS}"]
+            assert answers.result(60) == [f"Noted: {ASKED}", f"Noted: {HIS}"]
         assert_apart(model.chat_requests)
         assert of_session(gumem, "alice", "s") == []
         assert of_session(gumem, "bob", "t") == []
