@@ -127,16 +127,18 @@ def test_a_forked_child_neither_holds_nor_releases_its_parents_lock(tmp_path: Pa
             os.write(writing, told.encode())
             os.read(going, 1)
             os._exit(0)
-    ready, _, _ = select.select([reading], [], [], 20)
-    assert ready
-    assert f"process {os.getpid()}" in os.read(reading, 1000).decode()
-    assert f"process {os.getpid()}" in _refused(tmp_path)
-    held.release()
-    assert _refused(tmp_path) == ""
-    os.write(gone, b"!")
-    assert os.waitpid(child, 0)[1] == 0
-    for end in (reading, writing, going, gone):
-        os.close(end)
+    try:
+        ready, _, _ = select.select([reading], [], [], 20)
+        assert ready
+        assert f"process {os.getpid()}" in os.read(reading, 1000).decode()
+        assert f"process {os.getpid()}" in _refused(tmp_path)
+        held.release()
+        assert _refused(tmp_path) == ""
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        for end in (reading, writing, going, gone):
+            os.close(end)
 
 
 _FORKS_AND_DIES = """
