@@ -22,6 +22,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 # Files that take longest begin, so that all workers end together.
 SLOW = (
     "test_done_when",
+    "test_processes",
+    "test_server",
     "test_forget_whole",
     "test_forget_everywhere",
     "test_erase",
