@@ -24,6 +24,7 @@ SLOW = (
     "test_done_when",
     "test_processes",
     "test_server",
+    "test_flow",
     "test_forget_whole",
     "test_forget_everywhere",
     "test_erase",

@@ -18,10 +18,9 @@ from agently_gumem.versions import read_state, resource_of, state_setters
 
 MemoryOf = str | Callable[[Any], Any]
 RunOf = str | Callable[[Any], Any]
-# Keys of ours in an execution's state, which is saved. Their values are texts: others are merged or
-# copied by some versions.
-_OWN_RUN = "gumem_run_id"
-_VISIT = "gumem_visit"
+# What is ours in an execution's state, which is saved, stands under one key: on some versions the
+# state is what a flow returns. The values are texts: others are merged or copied by some versions.
+_OWN_RUN = "gumem.run"
 _DONE = "done"
 
 
@@ -109,13 +108,13 @@ class _Visits:
 
     def begin(self, data: Any, name: str) -> "Visit":
         """Take the first visit that is neither over nor somebody's."""
-        place = f"{_VISIT}_{hashlib.sha256(name.encode()).hexdigest()[:12]}"
+        place = f"gumem.{hashlib.sha256(name.encode()).hexdigest()[:12]}"
         run = str(data.execution_id)
-        over = int(read_state(data, place) or 0)
+        over = int(read_state(data, f"{place}.over") or 0)
         with self._lock:
             number = over + 1
             while True:
-                key = f"{place}_{number}"
+                key = f"{place}.{number}"
                 kept = read_state(data, key)
                 if kept != _DONE and (run, key) not in self._live:
                     break
@@ -141,8 +140,9 @@ class Visit:
     def over(self, data: Any) -> Steps[None]:
         """Note in the state that it is over, and that all up to it are where that is so."""
         yield write(data, self.key, _DONE)
-        if int(read_state(data, self.place) or 0) == self.number - 1:
-            yield write(data, self.place, str(self.number))
+        over = f"{self.place}.over"
+        if int(read_state(data, over) or 0) == self.number - 1:
+            yield write(data, over, str(self.number))
 
 
 visits = _Visits()
