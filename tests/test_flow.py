@@ -37,6 +37,7 @@ class Answers:
         self.asked = Counter()
 
     def __call__(self, request):
+        """Hold the first stage of those that hurry."""
         if request.memory_stage != "extract":
             return fact_answer(request)
         told = stages_of(m["text"] for m in request.data["NEW MESSAGES"])

@@ -165,9 +165,14 @@ def each(executions, step):
         return done | {u: f.result()[0] for u, f in zip(alone, futures, strict=True)}
 
 
+def begin(execution, value):
+    """Start an execution, and wait until it pauses or has nothing more to do."""
+    return execution.async_start(value, **({} if CLOSES else {"wait_for_result": False}))
+
+
 def started(executions):
     """Run the first stage of all."""
-    return each(executions, lambda ex, user: ex.async_start(user, wait_for_result=False))
+    return each(executions, begin)
 
 
 def continued(executions, interrupt):
