@@ -64,6 +64,7 @@ def ended(tmp_path_factory):
             "own_schema": ("own_schema_and_triggers.py", {}),
             "tools": ("tools.py", {}),
             "plugin": ("session_plugin.py", {}),
+            "workflow": ("workflow.py", {}),
         }
         with ThreadPoolExecutor(2) as pool:
             runs = {n: pool.submit(run, s, folder, **more) for n, (s, more) in plans.items()}
@@ -214,3 +215,12 @@ def test_session_plugin(ended):
     assert re.search(r"^Ada: .*120 euros", text, re.M)
     assert re.search(r"^Bob: .*no memory", text, re.M)
     assert "Bob's session: 2 messages, memo {}" in text
+def test_workflow(ended):
+    """Two users on one flow object: Facts of each stage, and what was decided, each their own."""
+    alice, bob = output(ended, "workflow").splitlines()[-2:]
+    assert "42" in alice
+    assert "trail" in alice
+    assert "39" in bob
+    assert "road" in bob
+    assert "39" not in alice
+    assert 'decision: {"chosen": "the white road shoes"}' in bob
