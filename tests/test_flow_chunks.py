@@ -460,7 +460,6 @@ def test_a_digest_that_hangs_holds_a_stage_no_longer_than_its_wait(model):
 
 async def test_a_plain_stage_inside_a_loop_waits_for_no_digest(model):
     """`with` in an async chunk would hold up the flow's loop: it marks, and goes on."""
-
     running = []
 
     async def chunk(data):
