@@ -215,6 +215,8 @@ def test_session_plugin(ended):
     assert re.search(r"^Ada: .*120 euros", text, re.M)
     assert re.search(r"^Bob: .*no memory", text, re.M)
     assert "Bob's session: 2 messages, memo {}" in text
+
+
 def test_workflow(ended):
     """Two users on one flow object: Facts of each stage, and what was decided, each their own."""
     alice, bob = output(ended, "workflow").splitlines()[-2:]
