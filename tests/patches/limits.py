@@ -113,7 +113,7 @@ PATCHES: list[Patch] = [
     Patch(
         "8 limits: tokens of a day",
         "model.py",
-        "            self.budget.spend(user_id, int(tokens_in) + int(tokens_out))",
+        "            self.budget.spend(user_id, sum(tokens))",
         "            pass",
         f"{_TESTS}test_a_user_whose_tokens_are_used_waits_for_tomorrow",
     ),

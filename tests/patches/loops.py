@@ -145,8 +145,9 @@ PATCHES: list[Patch] = [
     Patch(
         "8 crowd: no digest waits",
         "scope.py",
-        "        self.digest_lock = asyncio.Lock()\n",
-        '        self.digest_lock = vars(services.store).setdefault("lock", asyncio.Lock())\n',
+        '        self.digest_lock = Turn(self.rows, "digest", self._lease("digest", _DIGEST))\n',
+        '        self.digest_lock = vars(services.store).setdefault("one", '
+        'Turn(self.rows, "digest", self._lease("digest", _DIGEST)))\n',
         f"{LOOPS}test_no_digest_waits_for_another_users",
     ),
 ]

@@ -6,8 +6,8 @@ PATCHES: list[Patch] = [
     Patch(
         "2 ways in: each question",
         "host.py",
-        "        _set_section(prompt, text)\n\n    def _asking",
-        "        pass\n\n    def _asking",
+        "        _set_section(prompt, text)\n\n\ndef _held",
+        "        pass\n\n\ndef _held",
         "tests/test_ways_in.py::test_the_section_is_this_questions_own",
     ),
     Patch(
@@ -65,8 +65,6 @@ PATCHES: list[Patch] = [
         "remember/journal.py",
         "            content=selection.text,\n            timestamp=_moment(self",
         "            content=message.text,\n            timestamp=_moment(self",
-        "content=selection.text,\n            timestamp=_moment(",
-        "content=message.text,\n            timestamp=_moment(",
         "tests/test_falling_back.py::test_a_secret_reaches_no_file_no_log_no_event_and_no_request",
     ),
     Patch(

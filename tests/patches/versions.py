@@ -75,7 +75,7 @@ PATCHES: list[Patch] = [
         "1 versions: events of 4.0.8",
         "versions.py",
         'await center.async_emit("data", ',
-        "await center.async_emit(kind, ",
+        "await center.async_emit(told.kind, ",
         HERE + "test_an_event_of_ours_reaches_the_hooks_of_agently",
         OLDEST,
     ),
@@ -111,7 +111,7 @@ PATCHES: list[Patch] = [
     Patch(
         "1 versions: events",
         "versions.py",
-        'level = "WARNING" if warning else "DEBUG"',
+        'level = "WARNING" if told.warning else "DEBUG"',
         'level = "DEBUG"',
         HERE + "test_an_event_of_ours_reaches_the_hooks_of_agently",
     ),
