@@ -651,8 +651,12 @@ def test_a_digest_by_hand_waits_for_no_turn(opened):
         user = gumem.user("ann")
         user.add_messages({"content": "I am Ann."})
         gumem._engine.served_by("ann", "default", own.agent)
-        assert user.digest().messages == 1
-        own.land()
+        with ThreadPoolExecutor(1) as pool:
+            digest = pool.submit(user.digest)
+            try:
+                assert digest.result(60).messages == 1
+            finally:
+                own.land()
 
 
 def test_a_turn_without_an_end_counts_no_longer(clock):
