@@ -65,7 +65,8 @@ def test_of_all_who_race_for_a_turn_one_at_a_time_has_it(rows, worker):
             await lease.release()
 
     async def race():
-        await asyncio.gather(*(one(Lease(rows[i % 2], "digest", 20.0, worker)) for i in range(4)))
+        leases = [Lease(rows[i % 2], "digest", 600.0, worker) for i in range(4)]
+        await asyncio.wait_for(asyncio.gather(*map(one, leases)), 40)
 
     worker.run(race)
     assert epochs == list(range(1, 9))
