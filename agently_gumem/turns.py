@@ -519,16 +519,33 @@ class SessionTurns:
             settings, full = known
             await self._journaled(scope, self._mirror_of(settings), full, last=last)
 
-    async def _kept(self, mirror: Mirror, window: Sequence[Any]) -> list[Any] | None:
-        """Cut the window, only by what the store has confirmed."""
+    async def _kept(self, mirror: Mirror, window: Any) -> list[Any] | None:
+        """Cut the window, only by what the store has confirmed.
+
+        Agently's own list is cut in place, and None returned: in place of a list that is returned,
+        what a turn at the same time has added meanwhile would be dropped.
+        """
         held = list(window)
         shown = await self._measured(held)
         lead, cut = self._cut(shown)
         handled: set[Said] = set(mirror.seen or ())
         if not cut or not all(said(m) in handled for m in held[lead : lead + cut]):
             return None
+        if self._is_agentlys(window):
+            # Another turn may have cut it meanwhile.
+            if list(map(id, window[: lead + cut])) == list(map(id, held[: lead + cut])):
+                del window[lead : lead + cut]
+            return None
         # What came while it was measured stays.
         return [*held[:lead], *held[lead + cut :], *list(window)[len(held) :]]
+
+    def _is_agentlys(self, window: Any) -> bool:
+        """Tell whether it is the list that Agently itself shows, and not its history as well.
+
+        Those two are one on 4.0.8, once a history was set.
+        """
+        held = self.host.held_of(self) if self.host is not None else None
+        return held is not None and held.window is window and held.full is not window
 
     def _cut(self, shown: Measured) -> tuple[int, int]:
         """Say how many instructions stand first, which stay, and how many messages leave."""

@@ -460,6 +460,14 @@ def at_once(agent, model, texts, *, threads):
     return asyncio.run(ask())
 
 
+def assert_no_gap(session):
+    """What the window shows is the end of the history, whole."""
+    full = [m.content for m in session.full_context]
+    window = [m.content for m in session.context_window]
+    assert window
+    assert full[-len(window) :] == window
+
+
 @pytest.mark.parametrize("threads", [False, True], ids=["tasks", "threads"])
 def test_turns_of_one_session_at_once_are_each_kept_once(threads):
     """Nothing is lost, doubled, or dropped by a window that was replaced meanwhile."""
@@ -475,6 +483,7 @@ def test_turns_of_one_session_at_once_are_each_kept_once(threads):
         for _ in range(2):
             answers = at_once(agent, model, texts, threads=threads)
             assert answers == [f"Noted: {text}" for text in texts]
+            assert_no_gap(agent.activated_session)
         agent.input("What was the last code word?").start()
         stored = [m.content for m in gumem.user("alice").messages("s")]
         said = [*texts, *texts, "What was the last code word?"]
@@ -494,6 +503,26 @@ def test_turns_of_one_session_at_once_are_each_kept_once(threads):
         ]
         assert sorted(digested) == sorted(stored)
         assert gumem.status()["errors"] == {}
+
+
+def test_the_window_is_cut_where_agently_holds_it():
+    """No list is handed back that would replace what another turn adds before it is taken over."""
+    with ScriptedModel(memory=fact_answer) as model, GUMem() as gumem:
+        agent = agent_of(model)
+        agent.activate_session(session_id="s")
+        when = WindowExceeds(messages=4)
+        memory = gumem.session("alice", "s", agent=agent, when=when, keep=2)
+        session = agent.activated_session
+        say(session, *((f"My code word is zebra{n}.", "Noted.") for n in range(3)))
+        held = session._full_context, session._context_window, session.memo
+        given = (*held, session.session_settings)
+        assert asyncio.run(memory.analysis_handler(*given)) == "compress_with_memo"
+        assert asyncio.run(memory.execution_handler(*given))[:2] == (None, None)
+        assert pairs(session.context_window) == [
+            ("user", "My code word is zebra2."),
+            ("assistant", "Noted."),
+        ]
+        assert len(session.full_context) == 6
 
 
 def test_a_task_cancelled_while_it_waits_for_our_digest_has_kept_its_turn():

@@ -43,9 +43,9 @@ PATCHES: list[Patch] = [
     Patch(
         "8 concurrent: window",
         "turns.py",
-        "        return [*held[:lead], *held[lead + cut :], *list(window)[len(held) :]]\n",
-        "        return held[:2]\n",
-        f"{TESTS}::test_turns_of_one_session_at_once_are_each_kept_once",
+        "                del window[lead : lead + cut]\n            return None\n",
+        "                return [*held[:lead], *held[lead + cut :]]\n            return None\n",
+        f"{TESTS}::test_the_window_is_cut_where_agently_holds_it",
     ),
     Patch(
         "8 users: who activated",
