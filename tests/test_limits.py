@@ -1,6 +1,7 @@
 """How much the memory asks of the model, in which order, and how it goes on by itself."""
 
 import asyncio
+import contextlib
 import itertools
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -53,6 +54,14 @@ class ManualClock(Clock):
         with self._lock:
             self._timers[timer] = None
         return timer
+
+    @contextlib.contextmanager
+    def held(self):
+        """Let what is due run only afterwards."""
+        kept, self._timers = self._timers, {}
+        yield
+        self._timers = {**kept, **self._timers}
+        self.advance(0)
 
     def advance(self, seconds):
         """Let so much time pass."""
@@ -304,6 +313,29 @@ async def _simulate(concurrent, rate, backlogs):
     if rate is not None:
         for moment in sent:
             assert sum(moment <= other < moment + 60 for other in sent) <= rate
+
+
+def test_who_comes_when_the_minute_is_over_does_not_pass_those_that_wait(clock):
+    """Also in the moment before the timer lets them in."""
+
+    async def work():
+        budget, went_on = Budget(Limits(requests_per_minute=1), clock), []
+        async with budget.slot("ann", "m"):
+            pass
+        with pytest.raises(LimitReached) as caught:
+            async with budget.slot("bea", "m"):
+                pass
+        budget.wait(("bea", "default", "s"), caught.value, went_on.append)
+        with clock.held():
+            clock.advance(60)
+            with pytest.raises(LimitReached):
+                async with budget.slot("cleo", "m"):
+                    pass
+            assert not went_on
+        await asyncio.sleep(0)
+        assert len(went_on) == 1
+
+    asyncio.run(work())
 
 
 # --- requests a minute
