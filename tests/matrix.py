@@ -22,6 +22,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / ".matrix"
+# Not that of the environment in which this runs: whoever asks gets the same one.
+OWN = str(Path(sys.executable).resolve())
 NEWEST = "newest"
 VERSIONS = ("4.0.8", "4.0.8.5", "4.0.9", "4.1.2", "4.1.3.9", "4.1.4.1", NEWEST)
 AT_LEAST = 80
@@ -43,13 +45,12 @@ class Asked:
     """One environment: a version of Agently on a Python."""
 
     version: str
-    python: str = sys.executable
+    python: str = OWN
 
     @property
     def label(self) -> str:
         """Name it in the table."""
-        own = self.python == sys.executable
-        return self.version if own else f"{self.version} on {Path(self.python).name}"
+        return self.version if self.python == OWN else f"{self.version} on {Path(self.python).name}"
 
     def home(self, folder: Path) -> Path:
         """Say where its environment stands."""

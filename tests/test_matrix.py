@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import venv
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -140,3 +141,16 @@ def test_the_row_of_this_version_says_what_its_objects_show():
         "tools, actions" if hasattr(agent, "use_actions") else "tools",
         "gumem.*" if hasattr(Agently.event_center, "create_emitter") else "data",
     ]
+
+
+def test_who_asks_from_an_environment_of_its_own_gets_the_same_one(tmp_path):
+    """What `make matrix` made is not made anew by a Python of another environment."""
+    venv.create(tmp_path / "other", with_pip=False, symlinks=True)
+    ask = "import matrix; print(matrix.stamp(matrix.Asked('4.0.8'), b'a'))"
+    told = subprocess.run(
+        [str(tmp_path / "other" / "bin" / "python"), "-c", ask],
+        cwd=matrix.ROOT / "tests",
+        capture_output=True,
+        text=True,
+    )
+    assert told.stdout.strip() == stamp(Asked("4.0.8"), b"a"), told.stderr
