@@ -9,6 +9,7 @@ import functools
 import json
 import logging
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -33,6 +34,10 @@ SECTION = "CHAT SESSION MEMO"
 # Seconds that a question waits for what is recalled for it; then it is asked without.
 RECALL_WITHIN = 20.0
 _log = logging.getLogger("agently_gumem")
+# The session that this very task or thread has activated last, and when: another one may have
+# activated its own before the request of this one is on its way.
+_activated: "contextvars.ContextVar[tuple[weakref.ref[Any], float] | None]"
+_activated = contextvars.ContextVar("gumem_activated", default=None)
 Resolve = Callable[[str, Any], MemorySession | None]
 
 
@@ -61,10 +66,6 @@ class Host:
         self._on_release = on_release
         self._on_activate = on_activate
         self._flights = Flights()
-        # The session that this very task or thread has activated, and when: another one may have
-        # activated its own before the request of this one is on its way.
-        self._activated: contextvars.ContextVar[tuple[Any, float] | None]
-        self._activated = contextvars.ContextVar("gumem_activated", default=None)
         self._set_input_keys = False
         self._wrappers: dict[str, Any] = {}
         self._active = False
@@ -108,7 +109,8 @@ class Host:
             bound = {id(s): (s, analysis_of(s)) for s in self.agent.sessions.values()}
             result = original(*args, **kwargs)
             after = self.agent.activated_session
-            self._activated.set((after, time.monotonic()) if after is not None else None)
+            held = (weakref.ref(after), time.monotonic()) if after is not None else None
+            _activated.set(held)
             self._bind_again(bound)
             if self._active and self._on_activate is not None and after is not None:
                 self._on_activate(after)
@@ -243,9 +245,10 @@ class Host:
 
     def _asking(self, active: SessionTurns) -> tuple[str, str]:
         """Say who asks: whose session the caller has activated, not long ago, or the active one."""
-        session, when = self._activated.get() or (None, 0.0)
-        recent = session is not None and time.monotonic() - when < FORGOTTEN_AFTER
-        return _owner((self.memory_of(session) if recent else None) or active)
+        held, when = _activated.get() or (None, 0.0)
+        recent = held is not None and time.monotonic() - when < FORGOTTEN_AFTER
+        session = held() if held is not None and recent else None
+        return _owner((self.memory_of(session) if session is not None else None) or active)
 
     async def _inject(self, memory: MemorySession, session: Any, prompt: Any) -> None:
         asked = prompt.get("input")
