@@ -36,6 +36,8 @@ ASKED = "What is my dog called?"
 NEXT = "And how old is my dog?"
 ANSWER = "It is called Biscuit."
 ONCE = (("user", ASKED), ("assistant", ANSWER))
+TOOL = ("tool", "weather(city=Ghent) returned sunny in Ghent")
+WITH_TOOL = (ONCE[0], TOOL, ONCE[1])
 DOG = {"name": "Biscuit", "kind": "dog"}
 DOG_KEPT = (("user", ASKED), ("assistant", "name: Biscuit\nkind: dog"))
 OUTPUT = {"name": (str, "its name"), "kind": (str, "what it is")}
@@ -281,7 +283,7 @@ PATHS = [
         (WRONG,) * 4,
         (("user", ASKED), ("assistant", "colour: brown")),
     ),
-    Path("an action", with_an_action, _plan, asks_model=1),
+    Path("an action", with_an_action, _plan, WITH_TOOL, asks_model=1),
     Path(
         "a generator closed early",
         closed_early,

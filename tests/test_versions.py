@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agently_gumem import ConfigError, EveryNTurns, GUMem, Manual, WindowExceeds
-from agently_gumem.events import emit
+from agently_gumem.events import Events
 from agently_gumem.testing import ScriptedModel
 from agently_gumem.versions import mend_doubles, own_analysis
 
@@ -307,8 +307,11 @@ def test_the_levels_are_those_of_the_agent():
 def test_an_event_of_ours_reaches_the_hooks_of_agently(warning, caplog):
     """Whatever the centre takes: a kind, a payload and a level, and nothing is logged of it."""
     with hooked("gumem.digested") as events:
-        asyncio.run(emit("digested", {"messages": 2}, warning=warning))
-        asyncio.run(emit("forgotten", {"facts": 1}))
+        told = Events()
+        told.tell("digested", {"messages": 2}, warning=warning)
+        told.tell("forgotten", {"facts": 1})
+        asyncio.run(told.told(20))
+        told.close()
     assert [(e.event_type, e.payload) for e in events] == [("gumem.digested", {"messages": 2})]
     assert events[0].level == ("WARNING" if warning else "DEBUG")
     assert [r for r in caplog.records if r.name == "agently_gumem"] == []
