@@ -4,11 +4,12 @@ import asyncio
 import os
 import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import chromadb
 import pytest
 from chromaserver import Server
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agently_gumem import GUMem, StoreError
@@ -234,14 +235,16 @@ def test_two_memories_on_one_path_take_turns(tmp_path):
 writes = st.lists(
     st.tuples(
         st.sampled_from("ABC"),
-        st.sampled_from(["write", "write", "write", "delete", "read", "clear"]),
-        st.lists(st.integers(0, 9), min_size=1, max_size=40),
+        st.sampled_from(["write", "write", "burst", "delete", "read", "read", "clear"]),
+        st.lists(st.integers(0, 99), min_size=1, max_size=4),
         st.booleans(),
     ),
-    max_size=60,
+    max_size=20,
 )
+_BURST = 20
 
 
+@example([("A", "write", [1], False), ("B", "clear", [2], False), ("A", "read", [0], False)])
 @given(writes)
 def test_whoever_reads_what_it_is_told_to_read_knows_all(steps):
     """Against a whole reading after each step, whatever was written, deleted and cleared."""
@@ -259,16 +262,16 @@ def test_whoever_reads_what_it_is_told_to_read_knows_all(steps):
             assert told.ground or not ground_since
             known, ground_since = found, False
             continue
-        number += 1
         log = logs.setdefault(writer, Log())
-        ids = [f"r{i}" for i in rows]
-        if what == "delete":
-            for row in ids:
-                store.pop(row, None)
-            log.add(number, None, ground=ground)
-        else:
-            store |= dict.fromkeys(ids, number)
-            log.add(number, ids, ground=ground)
+        for place in range(_BURST if what == "burst" else 1):
+            number += 1
+            ids = [f"r{i + place}" for i in rows]
+            if what == "delete":
+                for row in ids:
+                    store.pop(row, None)
+            else:
+                store |= dict.fromkeys(ids, number)
+            log.add(number, None if what == "delete" else ids, ground=ground)
         ground_since |= ground
         revision[key_of(writer)] = log.value()
         if what == "clear":
@@ -314,13 +317,17 @@ def test_a_server_that_hangs_holds_up_no_call_for_ever(tmp_path):
     """Chroma's client has no bound of its own; a client with one keeps it."""
     with Server(tmp_path) as server:
         client = server.client()
-        with GUMem(client=client, limits={"store_timeout": 0.5}) as gumem:
+        with (
+            ThreadPoolExecutor(1) as pool,
+            GUMem(client=client, limits={"store_timeout": 0.5}) as gumem,
+        ):
             user = gumem.user("alice")
             user.add_messages({"content": "I live in Berlin."})
             os.kill(server._process.pid, signal.SIGSTOP)
             try:
+                asked = pool.submit(user.query, "Where do I live?")
                 with pytest.raises(StoreError, match="ReadTimeout"):
-                    user.query("Where do I live?")
+                    asked.result(20)
             finally:
                 os.kill(server._process.pid, signal.SIGCONT)
             assert "Berlin" in user.query("Where do I live?").formatted_context
