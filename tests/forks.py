@@ -25,7 +25,7 @@ def said(user):
     return sorted(m.content for m in user.messages(role="user"))
 
 
-def used(gumem, agent):
+def used(gumem, agent, other):
     """Use what was inherited."""
     told = {"refused": ""}
     try:
@@ -36,13 +36,20 @@ def used(gumem, agent):
     told["closed"] = gumem.status()["closed"]
     if not told["closed"]:
         user = gumem.user("alice")
-        gumem.flush(20)
         told["said"] = said(user)
         told["recalled"] = "tea" in user.query("tea").formatted_context
-        told["facts"] = sorted(f.content for f in user.facts())
+        told["turn"] = user.status()["digest_turn"]
+        told["facts"] = digested(*other)
         told["errors"] = gumem.status()["errors"]
-    gumem.close()
+    gumem.close(0)
     return told
+
+
+def digested(agent, memory):
+    """Have another user's turn digested."""
+    asyncio.run(agent.input("I drink cocoa.").async_start())
+    memory.flush(20)
+    return sorted(f.content for f in memory.user.facts())
 
 
 def child(memories, folder):
@@ -50,8 +57,9 @@ def child(memories, folder):
     signal.alarm(30)  # one that hangs is ended
     # The parent's server has no thread here.
     with ScriptedModel("Noted.", memory=facts) as model:
-        for _, agent in memories.values():
+        for _, agent, (other, _) in memories.values():
             agent.set_settings("OpenAICompatible", model.settings)
+            other.set_settings("OpenAICompatible", model.settings)
         told = {name: used(*memory) for name, memory in memories.items()}
     with GUMem(folder / "own", embedding_function=Letters()) as own:
         own.user("bob").add_messages({"content": "I drink ink."})
@@ -60,13 +68,19 @@ def child(memories, folder):
 
 
 def begun(gumem, model):
-    """Have an agent with memory, and a digest under way."""
+    """Have an agent with memory and a digest under way, and one of another user."""
+    (agent, _), other = (attached(gumem, model, user_id) for user_id in ("alice", "bea"))
+    asyncio.run(agent.input("I drink tea.").async_start())
+    return gumem, agent, other
+
+
+def attached(gumem, model, user_id):
+    """Have an agent with memory."""
     agent = Agently.create_agent()
     agent.set_settings("OpenAICompatible", model.settings)
-    gumem.attach(agent, user_id="alice", when=EveryNTurns(1), wait=0)
+    memory = gumem.attach(agent, user_id=user_id, when=EveryNTurns(1), wait=0)
     agent.activate_session(session_id="s")
-    asyncio.run(agent.input("I drink tea.").async_start())
-    return gumem, agent
+    return agent, memory
 
 
 def held(gumem):
@@ -101,7 +115,7 @@ def main():
         "server": begun(GUMem(client=client, embedding_function=Letters()), model),
     }
     model.wait_for(2, "memory")
-    let_go = [held(gumem) for gumem, _ in memories.values()]
+    let_go = [held(gumem) for gumem, *_ in memories.values()]
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -114,7 +128,7 @@ def main():
         told = {"child": json.loads(pipe.read() or "{}"), "parent": {}}
     os.waitpid(pid, 0)
     model.release("memory")
-    for name, (gumem, agent) in memories.items():
+    for name, (gumem, agent, _) in memories.items():
         asyncio.run(agent.input("I drink milk.").async_start())
         gumem.flush(20)
         told["parent"][name] = said(gumem.user("alice"))

@@ -398,7 +398,7 @@ STILL = {
     AgentMemory: "status ref detach session",
     MemorySession: (
         "status ref detach analysis_handler execution_handler context_for guarded failed note_end "
-        "catch_up let_go prepare"
+        "catch_up let_go prepare turn_recorded took owner note_failure end_stage begin_stage"
     ),
 }
 

@@ -397,7 +397,7 @@ def test_a_model_that_fails_is_told(capsys):
         named = ["--base-url", model.url, "--model", "m", "--rule", "joke", "--limit", "1"]
         assert main(named) == 1
     told = capsys.readouterr()
-    assert "en-joke-1: ModelError" in told.err
+    assert "en-joke-1: LimitReached" in told.err
     assert told.out.splitlines()[-1].split()[:2] == ["all", "0"]
 
 

@@ -571,7 +571,8 @@ def test_a_refusal_is_told_and_waiting_is_not(opened):
             for name in ("ann", "bea"):
                 talk(gumem, model, name, f"I am {name}.")
                 assert gumem.flush(60)
-        assert [e.payload for e in events] == [{"session_id": "s", "error": "LimitReached"}]
+        told = [tuple(e.payload[k] for k in ("what", "error", "user_id")) for e in events]
+        assert told == [("digest", "LimitReached", "ann")]
 
 
 def test_a_model_that_does_not_say_how_long_is_asked_ever_less(opened, clock):

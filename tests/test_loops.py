@@ -395,7 +395,8 @@ def test_a_fork_on_a_server_opens_anew(forked):
         "closed": False,
         "said": ["I drink juice.", "I drink tea."],
         "recalled": True,
-        "facts": ["I drink juice.", "I drink tea."],
+        "turn": "waiting",  # the parent digests this user
+        "facts": ["I drink cocoa."],
         "errors": {},
     }
     assert forked["parent"]["server"] == ["I drink juice.", "I drink milk.", "I drink tea."]

@@ -418,6 +418,7 @@ def test_overlapping_turns_of_two_users_are_neither_kept_nor_recalled(model, gum
     asyncio.run(chat())
     assert model.chat_requests[1].memo_section is None
     assert told(gumem, "alice", "alice") == told(gumem, "bob", "bob") == []
+    agent.activate_session(session_id="bob")
     agent.input(DOG).start()
     assert told(gumem, "bob", "bob") == turn(DOG)
 

@@ -164,6 +164,7 @@ async def test_a_user_tells_how_it_stands(monkeypatch):
             "messages": 2,
             "pending": 2,
             "waiting_for": None,
+            "digest_turn": "free",
             "failed": [],
             "facts": 0,
             "summaries": 0,
