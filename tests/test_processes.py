@@ -5,7 +5,6 @@ import itertools
 import os
 import select
 import signal
-import statistics
 import threading
 import time
 from collections.abc import Iterator
@@ -333,14 +332,14 @@ def test_a_stateless_server(server, user):
         assert stored == [m["content"] for m in history]
         first = one.ask("query", user, "Who made the candle of shelf 7?")
         assert maker(7) in first
-        # The same work takes more CPU time beside busy processes, never less: a lower quartile.
-        assert statistics.quantiles(costs, n=4)[0] < 4.0, costs
+        # The same work takes more CPU time beside busy processes, never less.
+        assert min(costs[TURNS // 2 :]) < 4.0, costs
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_opens_the_server_anew(server, user):
-    """What it inherited connects anew there, sees what is stored, and the parent sees its writes."""
+    """What it inherited connects anew, sees what is stored, and the parent sees its writes."""
     with GUMem(client=server.client()) as gumem:
         gumem.user(user).add_messages({"content": "I live in Ljubljana."})
         reading, writing = os.pipe()
