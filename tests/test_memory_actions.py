@@ -8,14 +8,21 @@ from importlib.metadata import version
 
 import pytest
 from e2e import fact_answer
-from toolplay import Player, agent_with, begin, offer
+from toolplay import MARKS, Player, agent_with, begin, offer, spare
 
 from agently_gumem import ConfigError, GUMem, Manual
 from agently_gumem.remember.asked import asks_to_remember
 from agently_gumem.testing import Reply, RuleModel, ScriptedModel
 
-pytestmark = pytest.mark.host
+pytestmark = MARKS
+FEW = ("test_a_model_recalls_with_ids_and_nothing_of_it_is_journaled",)
 ATTACH = pytest.mark.skipif(version("agently") == "4.0.8", reason="attach needs 4.0.8.1")
+
+
+@pytest.fixture(autouse=True)
+def _spared(request):
+    """Ask less where it takes long."""
+    spare(request, FEW)
 
 
 @pytest.fixture

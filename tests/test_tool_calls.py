@@ -11,7 +11,7 @@ from e2e import pairs, seeded
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
-from toolplay import Player, agent_with, begin
+from toolplay import MARKS, Player, agent_with, begin, spare
 
 from agently_gumem import ConfigError, GUMem, Manual, SessionEnd
 from agently_gumem.privacy import Selection
@@ -22,9 +22,16 @@ from agently_gumem.testing import Reply, ScriptedModel
 from agently_gumem.testing._rules import by_rules
 from agently_gumem.tool_calls import as_wanted, calls_of, plain
 
-pytestmark = pytest.mark.host
+pytestmark = MARKS
+FEW = ("test_a_call_that_failed_is_recorded_as_such", "test_names_or_none_say_which")
 ATTACH = pytest.mark.skipif(version("agently") == "4.0.8", reason="attach needs 4.0.8.1")
 ONE_CALL = version("agently") < "4.0.8.5"  # 4.0.8 calls one tool a question
+
+
+@pytest.fixture(autouse=True)
+def _spared(request):
+    """Ask less where it takes long."""
+    spare(request, FEW)
 
 
 def shoe_price(model: str, size: int = 42) -> dict:
