@@ -11,7 +11,7 @@ WAITS = version("agently") == "4.1.2"
 # Agently 4.1.2 warns of its own use of its own flow.
 MARKS = [
     pytest.mark.host,
-    pytest.mark.filterwarnings("ignore:TriggerFlowProcess.end:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:TriggerFlow:DeprecationWarning"),
 ]
 _TOOL_TURNS = {"agent_with", "kept_with"}
 
