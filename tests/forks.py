@@ -83,12 +83,13 @@ def attached(gumem, model, user_id):
     return agent, memory
 
 
-def held(gumem):
+def held(gumem, agent):
     """Have a thread of the parent hold each lock that a child would wait for."""
     engine = gumem._engine
     locks = [engine._sessions_lock, gumem._embedder._lock, gumem.hooks._lock]
     locks += [gumem.hooks.sent._lock, gumem.worker._lock, gumem._closing._lock]
     locks += [engine.services.prompts._environment.cache._wlock]
+    locks += [engine.budget.own._lock, agent._gumem_attached._host._flights._lock]
     locked, let_go = threading.Event(), threading.Event()
 
     def hold():
@@ -112,10 +113,14 @@ def main():
     model.hold("memory")
     memories = {
         "embedded": begun(GUMem(folder / "embedded", embedding_function=Letters()), model),
-        "server": begun(GUMem(client=client, embedding_function=Letters()), model),
+        "server": begun(
+            # The parent's digest takes the only slot.
+            GUMem(client=client, embedding_function=Letters(), limits={"concurrent": 1}),
+            model,
+        ),
     }
     model.wait_for(2, "memory")
-    let_go = [held(gumem) for gumem, *_ in memories.values()]
+    let_go = [held(gumem, agent) for gumem, agent, _ in memories.values()]
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:

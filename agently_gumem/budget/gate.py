@@ -69,6 +69,11 @@ class Budget:
 
     def __post_init__(self) -> None:
         self.own = OwnTurns(lambda: self.clock)
+        self.renew()
+
+    def renew(self) -> None:
+        """Begin anew, as in a forked child, where no request and no timer came along."""
+        self.own.renew()
         self._rate = Rate(self.limits.requests_per_minute)
         self._tokens = Allowance(self.limits.tokens_per_user_day)
         self._holds = Holds()

@@ -30,6 +30,10 @@ class OwnTurns:
 
     def __init__(self, clock: Callable[[], Clock]) -> None:
         self._clock = clock
+        self.renew()
+
+    def renew(self) -> None:
+        """Begin anew in a forked child, where no turn lands that the parent began."""
         self._lock = threading.Lock()
         self._turns: dict[str, list[_Turn]] = {}
         self._waiting: dict[str, set[asyncio.Future[None]]] = {}

@@ -4,6 +4,7 @@ Of `data` only what every version of Agently has is used.
 """
 
 import hashlib
+import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -146,3 +147,6 @@ class Visit:
 
 
 visits = _Visits()
+if hasattr(os, "register_at_fork"):  # not on Windows
+    # Who is in a visit in the parent does not run in the child.
+    os.register_at_fork(after_in_child=visits.__init__)
