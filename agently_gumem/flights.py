@@ -6,6 +6,7 @@ in the session that is active when it comes.
 
 import asyncio
 import os
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,7 +36,8 @@ class _Flight:
     done: float | None = None
 
     def carried(self, task: "asyncio.Task[Any]") -> None:
-        failed = task.cancelled() or task.exception() is not None
+        # Not by `exception()`: asyncio then says no more of an error that nobody takes.
+        failed = task.cancelled() or getattr(task, "_exception", None) is not None
         # What failed is not recorded any more.
         self.done = -FORGOTTEN_AFTER if failed else self.clock()
 
@@ -53,13 +55,24 @@ class _Flight:
 
 
 class Flights:
-    """The requests of one agent; once two users overlap, until the last of them has landed."""
+    """The requests of one agent; once two users overlap, until the last of them has landed.
+
+    Told and asked from any thread: the callers' loops, and the worker's.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._flights: list[_Flight] = []
         self._overlap = ""
         self._pid = os.getpid()
+        self._lock = threading.RLock()
+
+    @property
+    def _alone(self) -> threading.RLock:
+        """The lock; in a forked child a new one, and what flies in the parent does not land."""
+        if self._pid != os.getpid():
+            self._lock, self._flights, self._pid = threading.RLock(), [], os.getpid()
+        return self._lock
 
     def take_off(self, owner: Owner, asked: str = "", *, active: Owner | None = None) -> None:
         """Note a request of a user and space, in the task that carries it.
@@ -69,14 +82,15 @@ class Flights:
             asked: What will be recorded of its question; empty where that is not known.
             active: Whose session is active by now, where that is another's.
         """
-        self._settle()
         flight = _Flight(owner, asked, self._clock(), self._clock)
         if (task := asyncio.current_task()) is not None:
             task.add_done_callback(flight.carried)
-        others = [f for f in self._flights if f.owner != owner]
-        self._flights.append(flight)
-        if active not in (None, owner) or any(not f.told_from(asked) for f in others):
-            self._overlap = WHY
+        with self._alone:
+            self._settle()
+            others = [f for f in self._flights if f.owner != owner]
+            self._flights.append(flight)
+            if active not in (None, owner) or any(not f.told_from(asked) for f in others):
+                self._overlap = WHY
 
     def strayed(self, owner: Owner, recorded: str) -> bool:
         """Tell whether what is recorded for an owner was asked by another.
@@ -85,29 +99,31 @@ class Flights:
             owner: Whose session it came into.
             recorded: The question that was recorded.
         """
-        self._settle()
-        others = any(f.owner != owner for f in self._flights)
-        return others and not any(f.owner == owner and f.asked in recorded for f in self._flights)
+        with self._alone:
+            self._settle()
+            others = any(f.owner != owner for f in self._flights)
+            own = (f for f in self._flights if f.owner == owner)
+            return others and not any(f.asked in recorded for f in own)
 
     def land(self, owner: Owner, recorded: str = "") -> None:
         """Note that a turn was answered and recorded, as one of this user and space."""
-        own = [f for f in self._flights if f.owner == owner]
-        matching = [f for f in own if f.asked in recorded]
-        landed = next(iter([*matching, *own, *self._flights]), None)
-        if landed is not None:
-            self._flights.remove(landed)
-            # Retries and rounds of one question land once, together.
-            self._flights = [f for f in self._flights if f.done is None or not _same(f, landed)]
-        self._settle()
+        with self._alone:
+            own = [f for f in self._flights if f.owner == owner]
+            matching = [f for f in own if f.asked in recorded]
+            landed = next(iter([*matching, *own, *self._flights]), None)
+            if landed is not None:
+                self._flights.remove(landed)
+                # Retries and rounds of one question land once, together.
+                self._flights = [f for f in self._flights if f.done is None or not _same(f, landed)]
+            self._settle()
 
     def overlapping(self) -> str:
         """Say why nothing may be read or kept now; empty where it may."""
-        self._settle()
-        return self._overlap
+        with self._alone:
+            self._settle()
+            return self._overlap
 
     def _settle(self) -> None:
-        if self._pid != os.getpid():  # what flies in the parent does not land here
-            self._flights, self._pid = [], os.getpid()
         self._flights = [f for f in self._flights if not f.over()]
         if not self._flights:
             self._overlap = ""

@@ -124,8 +124,8 @@ PATCHES: list[Patch] = [
     Patch(
         "7 fork: turns of the parent",
         "flights.py",
-        "            self._flights, self._pid = [], os.getpid()\n",
-        "            self._pid = os.getpid()\n",
+        "self._lock, self._flights, self._pid = threading.RLock(), [], os.getpid()",
+        "self._lock, self._pid = threading.RLock(), os.getpid()",
         f"{LOOPS}test_what_is_on_its_way_in_the_parent_is_not_so_in_the_child",
     ),
     Patch(
