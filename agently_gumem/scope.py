@@ -539,9 +539,11 @@ class Scope:
         index = UserIndex(self.services.embedder.dimension)
         memo: MemoState | None = None
         pairs: list[Pair] = []
-        self.paused = False
-        before, self.tombs = self.tombs, {}
-        self.asked = {}
+        # In the pool: nobody may see it half read, such as a user who is paused as one who is not.
+        if not any(row.layer == "state" for row in rows):
+            self.paused = False
+        before, self.tombs = self.tombs, _documents(rows, "forgotten")
+        self.asked = _documents(rows, "asked")
         for row in rows:
             record = self._record(row)
             if isinstance(record, MemoState):
@@ -672,6 +674,11 @@ class Scope:
             self.services.hooks.sent.load((self.user_id, self.space), row.document)
         except StoreError as error:
             self.troubles.note("row", error)  # a count that can't be read holds up nothing
+
+
+def _documents(rows: Sequence[Row], layer: str) -> dict[str, dict[str, Any]]:
+    """Read the flags of a layer, by their ids."""
+    return {row.id: json.loads(row.document) for row in rows if row.layer == layer}
 
 
 def _place(pair: Pair) -> int:

@@ -1,12 +1,17 @@
 """Whose memory it is: nobody else's, whatever the ids look like, and nobody's when it is off."""
 
+import asyncio
+import gc
 import itertools
 import json
+import sys
+import threading
 
 import pytest
 from e2e import agent_of, attached, fact_answer, pairs, say, seeded, swept
 
 from agently_gumem import ConfigError, EveryNTurns, GUMem, NotFound
+from agently_gumem.flights import Flights
 from agently_gumem.testing import RuleModel, ScriptedModel
 
 pytestmark = pytest.mark.host
@@ -354,3 +359,68 @@ def test_two_sessions_of_one_user_share_what_is_known(model, gumem):
     assert "Biscuit" in model.chat_requests[-1].memo_section
     context = memory.recall("What is my dog called?")
     assert not [m for m in context.short_term_context if m.session_id != "two"]
+
+
+def test_a_user_who_is_paused_is_so_also_while_all_is_read_anew(gumem):
+    """It is read in a thread: nobody finds the user's switches half read meanwhile."""
+    user = gumem.user("alice")
+    first, _ = user.add_messages([{"content": "I drink tea."}, {"content": "I live in Oslo."}])
+    user.forget(message_ids=[first.id])
+    user.pause()
+    seen = []
+
+    async def read_anew():
+        async with gumem._engine.use("alice", "default") as scope:
+
+            class Rows(list):
+                def __iter__(self):
+                    for row in super().__iter__():
+                        seen.append((scope.paused, len(scope.tombs)))
+                        yield row
+
+            scope._take(Rows(scope.rows.load()))
+
+    gumem.worker.run(read_anew)
+    assert set(seen) == {(True, 1)}
+
+
+async def test_overlapping_users_are_seen_from_all_threads():
+    """What one thread notes is not lost because another one looks at the same time."""
+    flights, over = Flights(), threading.Event()
+
+    def look():
+        while not over.is_set():
+            flights.overlapping()
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        for _ in range(2000):
+            for owner in (("alice", ""), ("bob", "")):
+                flights.take_off(owner, owner[0])
+            assert flights.overlapping()
+            for owner in (("alice", ""), ("bob", "")):
+                flights.land(owner, owner[0])
+            assert not flights.overlapping()
+    finally:
+        over.set()
+        looking.join()
+        sys.setswitchinterval(before)
+
+
+async def test_an_error_that_nobody_takes_is_still_reported():
+    """A task that carried a question and failed is told of by its loop, as without memory."""
+    told = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: told.append(context))
+
+    async def ask():
+        Flights().take_off(("alice", ""), "Hello?")
+        raise ValueError
+
+    task = asyncio.create_task(ask())
+    await asyncio.wait({task})
+    del task
+    gc.collect()
+    assert [type(context["exception"]) for context in told] == [ValueError]
