@@ -172,7 +172,7 @@ class Lease:
             # A server that can't be reached now is asked again; and before a write in any case.
             with contextlib.suppress(StoreError):
                 if not await self._worker.thread(self._rows.keep_turn, self._name, epoch, beat):
-                    self.lose()
+                    return  # who writes next looks, finds it lost, and decides anew
 
 
 def _next_epoch(standing: Standing | None, watch: Watch) -> int | None:

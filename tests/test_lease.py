@@ -158,6 +158,25 @@ def test_who_waits_for_a_turn_holds_up_nobody(rows, worker):
     assert worker.run(scene) == "free"
 
 
+def test_a_holder_that_learns_of_its_loss_by_its_beat_writes_nothing_either(rows, worker):
+    """The beat ends, and what it knows is no way round the look before a write."""
+    one, two = rows
+    lease = Lease(one, "digest", 0.1, worker)
+
+    async def scene():
+        await lease.acquire()
+        epoch = lease.epoch
+        two.take_turn("digest", epoch + 1, "two")
+        await asyncio.wait({lease._beats}, timeout=20)
+        assert lease._beats.done()
+        written = one.write([Row("memo", "memo", "{}", {})], turns={"digest": lease.epoch})
+        await lease.release()
+        return written
+
+    assert worker.run(scene) == {"digest"}
+    assert two.standing("digest").holder == "two"
+
+
 # --- the lock of one process
 
 
