@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 import chromadb
 import pytest
 from agently import Agently
-from e2e import agent_of, handled_before, pairs, say
+from e2e import agent_of, fact_answer, handled_before, pairs, say
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -293,6 +293,21 @@ def test_attempts_of_a_structured_answer_leave_one_turn():
     assert len(stored) == 2
     assert stored[0] == ("user", "Which city?")
     assert "Rome" in stored[1][1]
+
+
+def test_an_attempt_that_is_taken_back_while_it_is_digested_stays_away():
+    """The digest that has it under way is decided anew, without it."""
+    with ScriptedModel(memory=fact_answer) as model, GUMem() as gumem:
+        agent, memory = open_agent(gumem, model=model)
+        say(agent.activated_session, ("Which city?", "None"))
+        model.hold("memory")
+        digesting = gumem.worker.submit(memory.session()._digest)
+        model.wait_for(1, "memory", timeout=60)
+        say(agent.activated_session, ("Which city?", "Rome"))
+        assert held(gumem) == said(("Which city?", "Rome"))
+        model.release("memory")
+        digesting.result(60)
+        assert held(gumem) == said(("Which city?", "Rome"))
 
 
 # --- time

@@ -373,6 +373,7 @@ async def _retract(scope: Scope, aligned: Aligned, gone: set[int]) -> None:
     ids = [i for i in ids if (m := scope.index.messages.get(i)) and m.status != "processed"]
     if ids:
         await scope.delete("message", ids)
+        scope.generation += 1  # a digest that has them under way must not write them again
     for place in places:
         if aligned.ids[place] in ids:
             aligned.ids[place] = None
