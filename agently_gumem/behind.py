@@ -172,8 +172,10 @@ class Digests:
         user_id, space, session_id = self.key
         try:
             async with self._engine.use(user_id, space) as scope:
-                nothing = scope.paused or switched_off()
-                ids = frozenset[str]() if nothing else waiting_ids(scope, session_id)
+                if scope.paused or switched_off():
+                    with self._engine.budget.behind(permit):
+                        return  # the permit goes back
+                ids = waiting_ids(scope, session_id)
                 # Also where nothing waits any more: the permit goes back, Summaries may be due.
                 self._task = self._spawn(scope, self._job(ids, agent), permit)
         except Closed:

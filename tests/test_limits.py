@@ -421,15 +421,39 @@ def test_summaries_wait_for_the_limit_as_well(opened, clock):
 
     with ScriptedModel(memory=answer) as model:
         gumem = opened(requests_per_minute=1, summary_after=1)
-        memory = talk(gumem, model, "ann", "I am Ann.")
-        assert gumem.flush(60)
+        with hooked("gumem.failed") as events:
+            memory = talk(gumem, model, "ann", "I am Ann.")
+            assert gumem.flush(60)
         status = memory.status()
         assert (status["facts"], status["pending"], status["errors"]) == (1, 0, {})
+        assert events == []  # to wait is no failure
         assert status["last_digest"]["error"] == "LimitReached"
         assert status["waiting_for"]["limit"] == "requests_per_minute"
         clock.advance(60)
         model.wait_for(2, "memory", timeout=60)
         assert gumem.flush(60)
+        assert [r.memory_stage for r in model.memory_requests] == ["extract", "summarize"]
+
+
+def test_what_waits_asks_nothing_once_memory_is_switched_off(opened, clock, monkeypatch):
+    """Its time comes all the same, and serves the next who may ask."""
+
+    def answer(request):
+        if request.memory_stage == "extract":
+            return fact_answer(request)
+        return {"summaries": [], "same_topics": []}
+
+    with ScriptedModel(memory=answer) as model:
+        gumem = opened(requests_per_minute=1, summary_after=1)
+        memory = talk(gumem, model, "ann", "I am Ann.")
+        assert gumem.flush(60)
+        monkeypatch.setenv("GUMEM_OFF", "1")
+        clock.advance(60)
+        reached(gumem, lambda: gumem._engine.budget.status()["waiting_digests"] == 0)
+        assert gumem.flush(60)
+        monkeypatch.delenv("GUMEM_OFF")
+        assert len(model.memory_requests) == 1
+        memory.digest()
         assert [r.memory_stage for r in model.memory_requests] == ["extract", "summarize"]
 
 

@@ -64,7 +64,8 @@ async def digest(scope: Scope, job: Job) -> DigestReport:
             if not isinstance(error, LimitReached) or error.refused:  # to wait is no failure
                 _tell_failed(scope, asked_by, "digest", type(error).__name__)
             raise
-    if report.error:
+    waits = report.limited is not None and not report.limited.refused
+    if report.error and not waits:
         _tell_failed(scope, asked_by, "summarize", report.error)
     if report.messages or report.summaries or report.memo_changed:
         cost = {
