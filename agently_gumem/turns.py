@@ -215,8 +215,15 @@ class SessionTurns:
         """Do the analysis handler's work for a turn, whatever other turns have added since."""
         if not self.active:
             return None
-        work = self.worker.arun(
-            self._analyse, held.full, held.window, memo, held.settings, answered=True
+        work = self.worker.within(
+            TURN_WITHIN,
+            self._owner,
+            self._analyse,
+            held.full,
+            held.window,
+            memo,
+            held.settings,
+            answered=True,
         )
         return await self.guarded("analysis", work, None)
 

@@ -3,6 +3,8 @@
 import asyncio
 import json
 import logging
+import threading
+import time
 from importlib.metadata import version
 from typing import ClassVar
 
@@ -21,6 +23,8 @@ from agently_gumem import (
     SessionEnd,
     StageBoundary,
     WindowExceeds,
+    host,
+    turns,
 )
 from agently_gumem.plugin import KIND
 from agently_gumem.testing import Reply, RuleModel, ScriptedModel
@@ -239,6 +243,34 @@ def test_a_broken_store_never_reaches_the_turn(model, gumem, monkeypatch, caplog
         assert agent.input("My secret is plum.").start() == "Noted."
     assert "this memory is closed" in caplog.text
     assert "plum" not in caplog.text
+
+
+@served
+def test_a_store_that_hangs_holds_no_turn_for_long(model, gumem, monkeypatch):
+    """The turn is answered without its journal, which is made up for when the store is back."""
+    session = using(gumem, agent := agent_of(model), when=Manual())
+    agent.input("I drink tea.").start()
+    monkeypatch.setattr(turns, "TURN_WITHIN", 0.1)
+    monkeypatch.setattr(host, "RECALL_WITHIN", 0.1)
+    shut, go = threading.Event(), threading.Event()
+
+    def hold():
+        with gumem._engine.services.store._gate.shut():
+            shut.set()
+            assert go.wait(20)
+
+    holding = threading.Thread(target=hold)
+    holding.start()
+    assert shut.wait(20)
+    began = time.monotonic()
+    agent.input("I drink milk.").start()
+    assert time.monotonic() - began < 15
+    go.set()
+    holding.join()
+    monkeypatch.undo()
+    agent.input("I drink water.").start()
+    said = session.memory.memory.user.messages("s", role="user")
+    assert [m.content for m in said] == ["I drink tea.", "I drink milk.", "I drink water."]
 
 
 @served
