@@ -1,6 +1,5 @@
 """The calls of tools of one session, on their way to the journal."""
 
-import asyncio
 import secrets
 from collections import deque
 from collections.abc import Sequence
@@ -87,11 +86,11 @@ class Calls:
             taken = self._taken.popleft()
             happened = taken.call.happened(taken.question, taken.turn)
             known = {h.key for h in self._waiting}
-            if happened.key not in known and await self._is_wanted(taken.call):
+            if happened.key not in known and await self._is_wanted(taken.call, scope.key):
                 self._waiting.append(happened)
         return self._waiting
 
-    async def _is_wanted(self, call: ToolCall) -> bool:
+    async def _is_wanted(self, call: ToolCall, whose: str) -> bool:
         """Ask the application in the pool; where its function fails, nothing is kept."""
         wanted = self._wanted
         if isinstance(wanted, bool):
@@ -99,8 +98,10 @@ class Calls:
         if isinstance(wanted, frozenset):
             return call.name in wanted
         try:
-            asked = self._engine.worker.callback(wanted, call.name, dict(call.arguments))
-            return bool(await asyncio.wait_for(asked, _DECIDED_WITHIN))
+            apart = self._engine.worker.apart
+            return bool(
+                await apart(_DECIDED_WITHIN, whose, wanted, call.name, dict(call.arguments))
+            )
         except Exception as error:  # noqa: BLE001  # the application's own function
             self._engine.troubles.note("record_actions", error)
             return False

@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 import datetime
 import json
+import threading
 from importlib.metadata import version
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 from toolplay import MARKS, Player, agent_with, begin, spare
 
-from agently_gumem import ConfigError, GUMem, Manual, SessionEnd
+from agently_gumem import ConfigError, GUMem, Manual, SessionEnd, called
 from agently_gumem.privacy import Selection
 from agently_gumem.remember.align import Said
 from agently_gumem.remember.happened import RESULT_BYTES, Happened, bounded, placed
@@ -247,6 +248,25 @@ def test_a_function_that_fails_costs_the_call_and_no_turn(gumem):
     assert not kept_with(gumem, broken)
     assert gumem.status()["errors"]["record_actions"] == 1
     assert "secret words" not in json.dumps(gumem.status())
+
+
+def test_a_function_that_hangs_costs_no_other_users_calls(gumem, monkeypatch):
+    """However often it hangs for one user, it is asked about those of the others."""
+    monkeypatch.setattr(called, "_DECIDED_WITHIN", 0.1)
+    go = threading.Event()
+    player = Player("Yes.").calls(("shoe_price", {"model": "A"}))
+    player.calls(("shoe_price", {"model": "B"})).calls(("shoe_price", {"model": "C"}))
+    with ScriptedModel(player) as model:
+        hangs = agent_with(model, shoe_price)
+        gumem.attach(hangs, user_id="bob", when=Manual(), record_actions=lambda *_: go.wait(30))
+        hangs.activate_session(session_id="s")
+        for _ in range(3):
+            hangs.input("Price?").start()
+        try:
+            assert gumem.status()["errors"]["record_actions"] >= 2
+            assert kept_with(gumem, lambda *_: True)
+        finally:
+            go.set()
 
 
 @pytest.mark.parametrize("wrong", [7, None, [""], [3], b"x", {"a": 1}])
