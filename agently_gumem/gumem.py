@@ -146,6 +146,7 @@ class GUMem:
             self._hooks.renew,
             self._closing.renew,
             self._engine.events.renew,
+            self._engine.budget.renew,
         ]
         self._engine.recall = as_record(RecallConfig, recall, "recall")
         if not switched_off():
@@ -295,6 +296,7 @@ class GUMem:
         wait: float = 2.0,
         remember: bool = True,
         session_memo: str = "text",
+        record_actions: RecordActions = True,
     ) -> None:
         """Register a mode for `session.use_memory(mode="GUMem")`; Agently 4.1.3.9 or later.
 
@@ -311,6 +313,8 @@ class GUMem:
             wait: Seconds that a turn waits for its digest at most; 0: not at all.
             remember: False reads and writes nothing.
             session_memo: What Agently holds between requests: the memo as "text", or the "dict".
+            record_actions: Which calls of tools are journaled: True, False, names, or a function of
+                a name and its arguments that returns a bool.
 
         Raises:
             ConfigError: A parameter is wrong, the mode is another's, or Agently is older.
@@ -323,6 +327,7 @@ class GUMem:
             wait=wait,
             remember=remember,
             session_memo=session_memo,
+            record_actions=record_actions,
         )
         whose = (
             user_id if user_id is None or callable(user_id) else checked_name(user_id, "user_id")
