@@ -31,7 +31,6 @@ HOOKS_WITHIN = 2.0
 # under way takes some milliseconds, on a busy disk a second or two.
 STOP_WITHIN = 5.0
 _OFF = frozenset({"1", "true", "yes", "on"})
-_log = logging.getLogger("agently_gumem")
 
 
 class OpenSession(Protocol):

@@ -137,7 +137,7 @@ class Host:
         if memory is None or not memory.active:
             return
         # Where the memory was closed before the agent, what waited is in the store.
-        with contextlib.suppress(Closed):
+        with contextlib.suppress(Closed, RuntimeError):  # or the system gives no thread
             self._engine.ending(self._engine.worker.submit(memory.note_end))
 
     # -- sessions --------------------------------------------------------------------------------
