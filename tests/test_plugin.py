@@ -12,6 +12,7 @@ import pytest
 from agently import Agently
 from agently.core import Session
 from e2e import agent_of, attached, fact_answer, hooked, pairs
+from toolplay import Player, agent_with
 
 from agently_gumem import (
     Closed,
@@ -243,6 +244,24 @@ def test_a_broken_store_never_reaches_the_turn(model, gumem, monkeypatch, caplog
         assert agent.input("My secret is plum.").start() == "Noted."
     assert "this memory is closed" in caplog.text
     assert "plum" not in caplog.text
+
+
+@served
+@pytest.mark.parametrize(("which", "kept"), [(True, 1), (False, 0)])
+def test_it_is_said_which_calls_of_tools_are_journaled(which, kept, gumem):
+    """`register(record_actions=)` is that of `attach`."""
+
+    def shoe_price(model: str) -> str:
+        """Tell the price of a shoe."""
+        return "649 yuan"
+
+    player = Player("Yes.").calls(("shoe_price", {"model": "A"}))
+    with ScriptedModel(player) as model:
+        agent = agent_with(model, shoe_price)
+        using(gumem, agent, when=Manual(), record_actions=which)
+        assert agent.input("Price?").start() == "Yes."
+        stored = gumem.user("alice").messages("s")
+    assert [m.event_type for m in stored].count("tool_call") == kept
 
 
 @served
