@@ -234,10 +234,6 @@ class Worker:
         """Run what takes long, such as cleaning the files, in a thread of its own."""
         return await _run_in(self._long, fn, *args, **kwargs)
 
-    async def callback(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run a function of the application that belongs to no user; see `apart`."""
-        return await self.apart(CALLBACK_WITHIN, None, fn, *args, **kwargs)
-
     async def apart(
         self,
         seconds: float,

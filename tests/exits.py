@@ -55,7 +55,7 @@ def hanging(folder):
         hangs.release()
         for_ever.wait()
 
-    gumem.worker.submit(gumem.worker.callback, hang)
+    gumem.worker.submit(gumem.worker.apart, 5, None, hang)
     gumem.hooks.add("message.before_add", hang, timeout=600)
     gumem.worker.submit(gumem.user("bob")._add_messages, {"content": "I drink ink."})
     hangs.acquire()

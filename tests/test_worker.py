@@ -86,7 +86,7 @@ def test_an_exit_in_a_function_of_the_application_is_an_error(leaving, worker: W
     def leave():
         raise leaving
 
-    for run in (worker.thread, worker.callback):
+    for run in (worker.thread, functools.partial(worker.apart, 5, None)):
         with pytest.raises(RuntimeError, match=leaving.__name__):
             worker.run(run, leave)
     assert worker.run(worker.thread, lambda: 42) == 42
