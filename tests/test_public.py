@@ -169,7 +169,6 @@ async def test_a_user_tells_how_it_stands(monkeypatch):
             "facts": 0,
             "summaries": 0,
             "topics": 0,
-            "digest_turn": "free",
             "last_error": None,
         }
         assert not status["dropped"]
