@@ -316,7 +316,7 @@ def test_a_stateless_server(server, user):
     counted = itertools.count(1)
     with two(server, Wording(), lambda _: f"Noted, number {next(counted)}.") as (model, one, other):
         history: list[dict[str, str]] = []
-        costs: list[float] = []
+        read: list[tuple[int, int]] = []
         for number in range(TURNS):
             here, there = (one, other) if number % 2 else (other, one)
             thing = THINGS[number % 10]
@@ -326,14 +326,17 @@ def test_a_stateless_server(server, user):
             asked = f"Who made the {thing} of shelf {number}?"
             recalled = there.ask("measure", user, asked)
             assert maker(number) in recalled["text"]
-            costs.append(recalled["rest"])
+            read.append((recalled["calls"], recalled["rows"]))
         stored = one.ask("messages", user)
         assert stored == other.ask("messages", user)
         assert stored == [m["content"] for m in history]
         first = one.ask("query", user, "Who made the candle of shelf 7?")
         assert maker(7) in first
-        # The same work takes more CPU time beside busy processes, never less.
-        assert min(costs[TURNS // 2 :]) < 4.0, costs
+        # Two messages of a turn, or what a digest changed, in two calls, however much is stored;
+        # tests/benchmarks/stateless.py measures the CPU time of it.
+        assert {calls for calls, _ in read} == {2}
+        assert max(rows for _, rows in read) <= 25
+        assert sorted(rows for _, rows in read)[TURNS // 2] == 2
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
