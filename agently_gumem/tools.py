@@ -20,6 +20,7 @@ from agently_gumem.recall.frame import neutralise
 from agently_gumem.records import Fact, ForgetReport, MemoryContext, Message, Summary, now
 from agently_gumem.rows import flag_row
 from agently_gumem.scope import Scope
+from agently_gumem.text import make_safe
 from agently_gumem.tool_calls import OF_MEMORY
 
 _log = logging.getLogger("agently_gumem")
@@ -172,7 +173,8 @@ async def _run(work: Callable[[Owner], Awaitable[dict[str, Any]]], memory: Owner
 
 
 def _refused(why: str) -> dict[str, Any]:
-    return {OF_MEMORY: _DATA, "error": why}
+    # It may quote what the model wrote, and a lone surrogate would break the next request.
+    return {OF_MEMORY: _DATA, "error": make_safe(why)}
 
 
 async def _recall(memory: Owner, about: object) -> dict[str, Any]:
@@ -252,7 +254,7 @@ async def _asked(scope: Scope, ids: Sequence[str], talk: str | None) -> dict[str
     late = sorted(scope.asked, key=lambda row_id: str(scope.asked[row_id]["at"]))
     for row_id in late[: max(0, len(late) - _MOST_ASKED + 1)]:
         await _let_go(scope, row_id)
-    row_id = _row_id(scope, token)
+    row_id = _row_id(scope, talk, token)
     said = {"ids": list(ids), "after": _last_said(scope, talk), "at": now().isoformat()}
     await scope.write_flags([flag_row(ASKED, row_id, **said)])
     scope.asked[row_id] = said
@@ -269,7 +271,7 @@ async def _asked(scope: Scope, ids: Sequence[str], talk: str | None) -> dict[str
 
 async def _confirmed(scope: Scope, token: str, talk: str | None) -> "list[str] | str":
     """Return what a token was given for, once; or why it does not count."""
-    row_id = _row_id(scope, token)
+    row_id = _row_id(scope, talk, token)
     said = scope.asked.get(row_id)
     if said is None:
         return f"the token {token[:20]!r} is not known: call without one first"
@@ -287,8 +289,9 @@ async def _let_go(scope: Scope, row_id: str) -> None:
     await scope.delete(ASKED, [row_id])
 
 
-def _row_id(scope: Scope, token: str) -> str:
-    return scope.services.ids.of(ASKED, scope.key, token)
+def _row_id(scope: Scope, talk: str | None, token: str) -> str:
+    # Of the conversation in which it was asked: what is said in another one confirms nothing.
+    return scope.services.ids.of(ASKED, scope.key, talk or "", token)
 
 
 def _last_said(scope: Scope, talk: str | None) -> int:

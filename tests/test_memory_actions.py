@@ -260,6 +260,28 @@ def test_within_one_turn_nothing_is_confirmed(gumem):
         assert memory.user.facts() == []
 
 
+def test_a_token_counts_in_the_conversation_in_which_it_was_asked(gumem, facts):
+    """What the user said elsewhere, before or after the question, confirms nothing."""
+    user = gumem.user("alice")
+    fact = known(user)
+    here, there = (gumem.session("alice", s).actions()[2] for s in ("s", "other"))
+    user.add_messages({"role": "user", "content": "Hello."}, session_id="other")
+    token = call(here, ids=fact.id)["token"]
+    assert "not known" in call(there, token=token)["error"]
+    user.add_messages({"role": "user", "content": "Yes."}, session_id="other")
+    assert "not known" in call(there, token=token)["error"]
+    assert "not answered yet" in call(here, token=token)["error"]
+    user.add_messages({"role": "user", "content": "Yes."}, session_id="s")
+    assert call(here, token=token)["forgotten"]["facts"] == [fact.id]
+
+
+def test_an_error_that_quotes_the_model_can_be_sent(gumem, facts):
+    """Models write lone surrogates; what comes back to them holds none."""
+    *_, forget = gumem.user("alice").actions()
+    for given in ({"ids": "\ud800"}, {"token": "\ud800"}):
+        assert call(forget, **given)["error"].encode()
+
+
 def test_a_token_counts_in_another_process_and_not_for_ever(tmp_path, facts, monkeypatch):
     """It is kept in the store, as ids and no text, for an hour."""
     with GUMem(path=str(tmp_path)) as gumem:

@@ -152,6 +152,13 @@ PATCHES: list[Patch] = [
         ACTIONS + "test_forgetting_waits_for_the_users_next_message",
     ),
     Patch(
+        "6 actions: a token is of its conversation",
+        "tools.py",
+        'scope.key, talk or "", token',
+        "scope.key, token",
+        ACTIONS + "test_a_token_counts_in_the_conversation_in_which_it_was_asked",
+    ),
+    Patch(
         "6 actions: a token counts once",
         "tools.py",
         "    await _let_go(scope, row_id)\n    return list(",
