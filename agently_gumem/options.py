@@ -41,7 +41,7 @@ class SessionOptions:
         """
         trigger = as_trigger(when)
         checked_name(strategy, "strategy")
-        if not isinstance(wait, int | float) or isinstance(wait, bool) or wait < 0:
+        if not isinstance(wait, int | float) or isinstance(wait, bool) or not wait >= 0:
             raise ConfigError(f"wait={wait!r} takes seconds, 0 or more")
         wanted = as_wanted(record_actions)
         window = window_of(trigger, keep)

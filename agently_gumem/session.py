@@ -12,6 +12,7 @@ from agently_gumem.records import MemoryContext, Message, now
 from agently_gumem.remember import journal as journaling
 from agently_gumem.remember.job import DigestReport
 from agently_gumem.scope import Scope
+from agently_gumem.tool_calls import plain
 from agently_gumem.tools import Action, ForgetPolicy, Owner, actions, without_memo
 from agently_gumem.triggers import TriggerState
 from agently_gumem.turns import SessionTurns
@@ -143,7 +144,8 @@ class MemorySession(SessionTurns):
 
     async def _keep_outcome(self, scope: Scope, end: StageEnd, outcome_id: str) -> None:
         failed = {"failed": type(end.failed).__name__} if end.failed is not None else {}
-        outcome = json.dumps({**(end.outcome or {}), **failed}, ensure_ascii=False, default=str)
+        # As plain data: an outcome that can't be written costs no stage its mark.
+        outcome = json.dumps(plain({**(end.outcome or {}), **failed}), ensure_ascii=False)
         said_so = Message(
             id=outcome_id,
             role="system",

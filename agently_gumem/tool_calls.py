@@ -219,7 +219,7 @@ class _Plain:
         out: dict[str, Any] = {}
         for key, value in parts:
             name = make_safe(str(key))[:120] if isinstance(key, str | int | float) else "(key)"
-            secret = _is_secret(name) and isinstance(value, str | int) and value not in ("", True)
+            secret = _is_secret(name) and value is not None and not isinstance(value, bool)
             out[name] = _SECRET if secret else self.of(value, depth + 1)
             if self._left < 0:
                 break

@@ -282,6 +282,22 @@ def test_an_error_that_quotes_the_model_can_be_sent(gumem, facts):
         assert call(forget, **given)["error"].encode()
 
 
+@pytest.mark.parametrize("outcome", [{(1, 2): 3}, {b"k": 1}, {"a": object()}, {"tokens": ["x1"]}])
+def test_an_outcome_that_is_no_plain_data_costs_no_mark(gumem, facts, outcome):
+    """The stage is marked, with what of it can be written, and without what is secret."""
+    session = gumem.session("alice", "s")
+    assert session.mark_stage("plan", outcome=outcome)
+    (told,) = gumem.user("alice").messages(event_type="stage")
+    assert told.content.startswith("plan: {")
+    assert "x1" not in told.content
+
+
+def test_a_wait_that_is_no_number_is_an_error(gumem):
+    """NaN is neither below nor above anything."""
+    with pytest.raises(ConfigError, match="wait=nan"):
+        gumem.session("alice", "s", wait=float("nan"))
+
+
 def test_a_token_counts_in_another_process_and_not_for_ever(tmp_path, facts, monkeypatch):
     """It is kept in the store, as ids and no text, for an hour."""
     with GUMem(path=str(tmp_path)) as gumem:

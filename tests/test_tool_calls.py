@@ -424,6 +424,12 @@ def test_the_logs_of_each_version_are_read():
         assert calls_of(nothing, ()) == []
 
 
+@pytest.mark.parametrize("value", ["x1", 1.5, b"x1", ["x1"], {"value": "x1"}, ("x1", "x2")])
+def test_whatever_stands_under_a_secrets_name_is_replaced(value):
+    """Also where it is a list, an object, or no text at all."""
+    assert plain({"tokens": value, "ok": None}) == {"tokens": "[secret]", "ok": None}
+
+
 # -- its place (pure) -----------------------------------------------------------------------------
 
 AT = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
