@@ -39,6 +39,7 @@ from agently_gumem.turns import SessionTurns
 from agently_gumem.user import UserMemory
 from agently_gumem.worker import Worker, awaitable, blocking
 
+_DAY = 86_400.0
 WHEN = WindowExceeds(messages=12) | SessionEnd() | Idle(10)
 
 
@@ -403,9 +404,13 @@ class GUMem:
         return await sweep(self._engine)
 
     async def _flush(self, timeout: float | None = None) -> bool:
-        """Wait for digests that are under way; tell whether all ended within `timeout` seconds."""
+        """Wait for digests that are under way; tell whether all ended within `timeout` seconds.
+
+        Raises:
+            ConfigError: `timeout` is no number.
+        """
         loop = asyncio.get_running_loop()
-        deadline = None if timeout is None else loop.time() + timeout
+        deadline = None if timeout is None else loop.time() + _seconds(timeout)
         engine = self._engine
         while engine.digests or engine.endings:
             rest = None if deadline is None else deadline - loop.time()
@@ -424,12 +429,15 @@ class GUMem:
         What could not be digested stays pending and is taken up later. It ends at most eight
         seconds after `timeout`, whatever hangs: a model, an embedder, a hook, the store. Called in
         a hook or a trigger it waits for no digest. Safe to call twice; who comes second waits.
+
+        Raises:
+            ConfigError: `timeout` is no number; nothing was closed.
         """
-        self._closing.close(timeout)
+        self._closing.close(_seconds(timeout))
 
     async def async_close(self, timeout: float = 10.0) -> None:
         """Close without blocking the caller's loop."""
-        await self._closing.aclose(timeout)
+        await self._closing.aclose(_seconds(timeout))
 
     sweep, async_sweep = blocking(_sweep), awaitable(_sweep)
     flush, async_flush = blocking(_flush), awaitable(_flush)
@@ -483,6 +491,17 @@ class _Bound:
 
     def _resolve(self, key: str, session: Any) -> MemorySession | None:
         return self._memories.get(key) or self._memories.get(str(session.id))
+
+
+def _seconds(timeout: object) -> float:
+    """Check a time to wait; a day at most.
+
+    Raises:
+        ConfigError: It is no number.
+    """
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or timeout != timeout:
+        raise ConfigError(f"timeout={timeout!r} takes seconds, such as 10.0")
+    return min(float(timeout), _DAY)
 
 
 def _whole(count: Callable[[str], Any]) -> Callable[[str], int]:

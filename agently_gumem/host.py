@@ -254,7 +254,7 @@ class Host:
         asked = prompt.get("input")
         recorded = make_safe(asked).strip() if isinstance(asked, str) else ""
         self._flights.take_off(self._asking(memory), recorded, active=_owner(memory))
-        self._engine.budget.own.begin(memory.user_id, memory)
+        self._engine.budget.own.begin(memory.user_id, memory, recorded)
         ours = session.memo is None or is_ours(session.memo, session.session_settings)
         if self.overlapping():
             if ours:

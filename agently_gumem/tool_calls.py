@@ -122,6 +122,9 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
+_OMITTED = {"omitted": True}
+
+
 def _call(log: Mapping[str, Any], own: Collection[str]) -> ToolCall:
     name = make_safe(str(log.get("tool_name") or log.get("action_id") or "tool"))[:120]
     given, result = _exchange(log)
@@ -147,7 +150,12 @@ def _exchange(log: Mapping[str, Any]) -> tuple[Any, Any]:
     told = _mapping(digest.get("instruction"))
     if not given and isinstance(told.get("kind"), str):
         given = {told["kind"]: told.get("preview")}
-    return given or told, digest["result_preview"]
+    preview: Any = digest["result_preview"]
+    if preview == _OMITTED:  # as the newest shows what is very long
+        size = _mapping(digest.get("result_preview_meta")).get("original_size")
+        preview = f"({size} bytes)" if isinstance(size, int) else None
+    given = given or told
+    return {} if given == _OMITTED else given, preview
 
 
 def _has_failed(log: Mapping[str, Any], result: Any) -> bool:

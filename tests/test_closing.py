@@ -18,7 +18,7 @@ import pytest
 from e2e import agent_of, attached, fact_answer
 from letters import Letters
 
-from agently_gumem import Closed, EveryNTurns, GUMem, Manual, closing
+from agently_gumem import Closed, ConfigError, EveryNTurns, GUMem, Manual, closing
 from agently_gumem.agent import AgentMemory
 from agently_gumem.rows import flag_row
 from agently_gumem.session import MemorySession
@@ -524,3 +524,16 @@ def test_the_interpreters_end_is_quiet_bounded_and_loses_nothing(tmp_path):
             assert [m.content for m in user.messages()] == ["I drink tea.", "Noted."], name
             waits = {m.status for m in user.messages()}
             assert waits == ({"processed"} if name == "threaded" else {"pending"}), name
+
+
+@pytest.mark.parametrize("timeout", ["x", None, float("nan"), True])
+def test_a_time_that_is_none_closes_nothing(timeout):
+    """What is no number of seconds is said, and the memory goes on; for ever is a day."""
+    gumem = GUMem(embedding_function=letters)
+    with pytest.raises(ConfigError, match="takes seconds"):
+        gumem.close(timeout)
+    if timeout is not None:
+        with pytest.raises(ConfigError, match="takes seconds"):
+            gumem.flush(timeout)
+    assert gumem.user("alice").messages() == []
+    gumem.close(float("inf"))

@@ -732,5 +732,17 @@ def test_a_turn_without_an_end_counts_no_longer(clock):
     asyncio.run(work())
 
 
+def test_the_rounds_of_one_question_are_one_turn(clock):
+    """Each request for tools begins anew; the answer ends them all, and no other question."""
+    own = Budget(Limits(), clock).own
+    session = object()
+    for asked in ("Which shoe?", "Which shoe?", "And the price?"):
+        own.begin("ann", session, asked)
+    own.end("ann", session)
+    assert own.under_way("ann")
+    own.end("ann", session)
+    assert not own.under_way("ann")
+
+
 async def _begin(budget):
     budget.own.begin("ann", budget)

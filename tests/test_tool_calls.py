@@ -420,6 +420,11 @@ def test_the_logs_of_each_version_are_read():
     long = {"action_id": "find", "ok": True, "result": {**digest, "artifact_refs": []}}
     (call,) = calls_of({"extra": {"action_logs": [long]}}, ())
     assert (call.name, call.arguments, call.result) == ("find", {"query": "q"}, '{"n": 1}')
+    left_out = {"omitted": True}
+    meta = {"result_preview": left_out, "result_preview_meta": {"original_size": 26_000}}
+    very_long = {**long, "result": {"instruction": left_out, **meta, "artifact_refs": []}}
+    (call,) = calls_of({"extra": {"action_logs": [very_long]}}, ())
+    assert (call.arguments, call.result) == ({}, "(26000 bytes)")
     for nothing in ({}, {"extra": None}, {"extra": {"tool_logs": None}}, None, {"extra": []}):
         assert calls_of(nothing, ()) == []
 

@@ -22,6 +22,7 @@ class _Turn:
     """One that is on its way: of which session, and since when."""
 
     session: int
+    asked: str
     began: float
 
 
@@ -38,21 +39,24 @@ class OwnTurns:
         self._turns: dict[str, list[_Turn]] = {}
         self._waiting: dict[str, set[asyncio.Future[None]]] = {}
 
-    def begin(self, user_id: str, session: object) -> None:
-        """Note that a question goes out, in the task that carries it; of the object `session`."""
-        turn = _Turn(id(session), self._clock().seconds())
+    def begin(self, user_id: str, session: object, asked: str = "") -> None:
+        """Note that a question goes out, in the task that carries it; of the object `session`.
+
+        Rounds of one question, as of tools and retries, are `asked` alike, and are one turn.
+        """
+        turn = _Turn(id(session), asked, self._clock().seconds())
         with self._lock:
             self._turns.setdefault(user_id, []).append(turn)
         if (task := _task()) is not None:
             task.add_done_callback(lambda _: self._over(user_id, turn))
 
     def end(self, user_id: str, session: object) -> None:
-        """Note that the oldest one of a session was answered."""
+        """Note that the oldest one of a session was answered, with all its rounds."""
         with self._lock:
-            own = (t for t in self._turns.get(user_id, ()) if t.session == id(session))
-            turn = next(own, None)
-        if turn is not None:
-            self._over(user_id, turn)
+            own = [t for t in self._turns.get(user_id, ()) if t.session == id(session)]
+        for turn in own:
+            if turn is own[0] or (turn.asked and turn.asked == own[0].asked):
+                self._over(user_id, turn)
 
     def under_way(self, user_id: str) -> bool:
         """Tell whether one of the user is on its way."""

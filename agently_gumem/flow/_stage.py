@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Literal, TypeVar, cast
 
 from agently_gumem.engine import checked_name
-from agently_gumem.errors import ConfigError, GUMemError, NotFound
+from agently_gumem.errors import ConfigError, NotFound
 from agently_gumem.flow._data import (
     MemoryOf,
     RunOf,
@@ -191,14 +191,17 @@ def _pauses_here(result: Any) -> bool:
     return cast("Mapping[str, Any]", interrupt).get("resume_to") == "self"
 
 
+_SAID = (ConfigError, NotFound)
+
+
 def tell(
     what: str, name: str, error: Exception, memories: Sequence[MemorySession | UserMemory]
 ) -> None:
     """Log a failure by its kind, and let the memory count and emit it where there is one."""
     for memory in memories:
         memory.note_failure(what, error)
-    # Our own texts name parameters; those of others may quote a user.
-    why = str(error) if isinstance(error, GUMemError) else type(error).__name__
+    # What was given wrong is named; other texts may quote a store, or a user.
+    why = str(error) if isinstance(error, _SAID) else type(error).__name__
     _log.warning("%s %r is not remembered: %s", what, name, why)
 
 

@@ -127,7 +127,7 @@ PATCHES: list[Patch] = [
     Patch(
         "8 limits: own requests first",
         "host.py",
-        "        self._engine.budget.own.begin(memory.user_id, memory)\n",
+        "        self._engine.budget.own.begin(memory.user_id, memory, recorded)\n",
         "",
         f"{_TESTS}test_the_memory_waits_for_the_users_own_turn_but_not_for_ever",
     ),
