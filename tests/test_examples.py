@@ -1,5 +1,6 @@
 """The demo and the examples, run as a reader runs them: each in a process of its own."""
 
+import inspect
 import json
 import os
 import re
@@ -9,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from agently import Agently
+from agently import Agently, TriggerFlow
 
 from agently_gumem.testing import RuleModel
 
@@ -219,6 +220,8 @@ def test_session_plugin(ended):
 
 def test_workflow(ended):
     """Two users on one flow object: Facts of each stage, and what was decided, each their own."""
+    if "auto_close" not in inspect.signature(TriggerFlow.create_execution).parameters:
+        pytest.skip("this version of Agently closes no execution by itself")
     alice, bob = output(ended, "workflow").splitlines()[-2:]
     assert "42" in alice
     assert "trail" in alice
