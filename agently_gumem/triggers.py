@@ -119,6 +119,11 @@ class StageBoundary(Trigger):
     """Fires when a stage is marked as ended; with names, only for those."""
 
     def __init__(self, *names: str) -> None:
+        for name in names:
+            if not isinstance(name, str) or not name:
+                raise ConfigError(
+                    f'StageBoundary takes names, as in ("plan", "order"), not {name!r}'
+                )
         self.names = names
 
     def __call__(self, state: TriggerState) -> bool:

@@ -161,6 +161,8 @@ def test_keep_must_leave_something_to_cut(messages, keep):
         lambda: WindowExceeds(chars="9"),
         lambda: EveryNTurns(0),
         lambda: Idle(0),
+        lambda: StageBoundary(["plan", "order"]),
+        lambda: StageBoundary(""),
         lambda: SessionEnd() | "often",
         lambda: Manual() & SessionEnd,
     ],
