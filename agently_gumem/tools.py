@@ -179,7 +179,7 @@ def _refused(why: str) -> dict[str, Any]:
 
 async def _recall(memory: Owner, about: object) -> dict[str, Any]:
     if not isinstance(about, str) or not about.strip():
-        return _refused(f"about takes a text, not {type(about).__name__}")
+        return _refused("about must be a text that is not empty")
     context = await memory.recall(about)
     # Lines and no objects: of those, Agently shows the model only the keys where a result is long.
     found = [_line(item.id, item.text) for item in context.mid_term_context[:_MOST_FOUND]]
@@ -192,7 +192,7 @@ def _line(record_id: str, text: str) -> str:
 
 async def _remember(memory: Owner, text: object) -> dict[str, Any]:
     if not isinstance(text, str) or not text.strip():
-        return _refused(f"text takes a sentence, not {type(text).__name__}")
+        return _refused("text must be a sentence that is not empty")
     if len(text) > _LONGEST_NOTE:
         return _refused(
             f"text has {len(text)} characters: keep one sentence, {_LONGEST_NOTE} at most"
