@@ -107,6 +107,7 @@ def recall_chunk(
     check(name, memory, RUN_ID, "chunk")
     checked_name(key, "key")
     as_record(RecallConfig, config, "recall_chunk")
+    _function(query, "query")
     if to not in ("state", "value", "resource"):
         raise ConfigError(f'to={to!r} is none of "state", "value", "resource"')
 
@@ -160,6 +161,7 @@ def remember_chunk(
     """
     check(name, memory, run_id, "chunk")
     checked_name(session_id, "session_id")
+    _function(messages, "messages")
 
     async def kept(data: Any, told: list[UserMemory]) -> None:
         user, session = user_of(memories_of(data, memory)[0])
@@ -183,6 +185,11 @@ def remember_chunk(
         return data.value
 
     return _named(chunk, None, name)
+
+
+def _function(given: object, name: str) -> None:
+    if given is not None and (not callable(given) or _is_async(given)):
+        raise ConfigError(f"{name}= takes a plain function of data, not {given!r}")
 
 
 def _messages(given: Any) -> list[Message]:

@@ -75,7 +75,7 @@ def session_of(found: Any) -> MemorySession:
     if isinstance(found, MemorySession):
         return found
     raise ConfigError(
-        f"a stage takes a MemorySession or an AgentMemory, not {type(found).__name__}"
+        f"a stage takes what GUMem.session or GUMem.attach returned, not {type(found).__name__}"
     )
 
 

@@ -202,7 +202,8 @@ def tell(
         memory.note_failure(what, error)
     # What was given wrong is named; other texts may quote a store, or a user.
     why = str(error) if isinstance(error, _SAID) else type(error).__name__
-    _log.warning("%s %r is not remembered: %s", what, name, why)
+    failed = "brings nothing" if what == "recall" else "is not remembered"
+    _log.warning("%s %r %s: %s", what, name, failed, why)
 
 
 def check(name: object, memory: object, run_id: object, since: object) -> None:
