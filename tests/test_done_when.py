@@ -341,7 +341,6 @@ def size(request):
     return sum(estimate_tokens(str(m["content"])) for m in request.messages)
 
 
-@pytest.mark.host
 def test_sixty_turns_then_a_second_process(tmp_path):
     """Nothing lost, doubled or made up; requests stay short; what is asked for is recalled."""
     with RuleModel(lambda r: answered(r.question)) as model:
