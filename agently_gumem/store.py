@@ -147,6 +147,8 @@ def open_client(
         return Opened(fresh, "memory", owned=True, key=uuid.uuid4().hex)
     if not isinstance(path, str | os.PathLike):
         raise ConfigError(f"path={path!r} is no path of a folder")
+    if not str(path).strip():  # an unset variable: the current folder would become the store
+        raise ConfigError('path= must not be empty; "." names the current folder')
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"path={str(path)!r} is a file; a store is a folder")

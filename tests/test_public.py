@@ -74,6 +74,7 @@ def test_what_waits_has_an_async_twin_with_the_same_parameters(owner: type):
     ("options", "named"),
     [
         ({"path": __file__}, "is a file"),
+        ({"path": ""}, "must not be empty"),
         ({"memo": 3}, "memo="),
         ({"memo": {}}, "memo="),
         ({"embedding_function": 3}, "embedding_function"),
