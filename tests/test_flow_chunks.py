@@ -568,6 +568,14 @@ def test_what_is_recalled_goes_where_it_is_asked_for(to, model):
         assert "Biscuit" in seen[0]
 
 
+def test_a_question_that_can_not_be_had_is_counted():
+    """The application's function raises: the flow goes on, and the memory tells of it."""
+    with GUMem() as gumem:
+        alice = gumem.user("alice")
+        run(flow_of(recall_chunk(query=lambda data: data.value["no"])), {"q": "?"}, memory=alice)
+        assert gumem.status()["errors"] == {"recall": 1}
+
+
 def test_what_is_remembered_twice_in_one_visit_is_kept_once(model):
     """The id of a message is its place in the run: two runs keep it twice, one run once."""
     flow = flow_of(remember_chunk(messages=lambda data: ["I own a car.", {"content": data.value}]))

@@ -112,11 +112,11 @@ def recall_chunk(
         raise ConfigError(f'to={to!r} is none of "state", "value", "resource"')
 
     async def recalled(data: Any, told: list[UserMemory]) -> MemoryContext:
+        user, session = user_of(memories_of(data, memory)[0])
+        told.append(user)
         asked = data.value if query is None else query(data)
         if not isinstance(asked, str):
             asked = json.dumps(asked, ensure_ascii=False, default=str)
-        user, session = user_of(memories_of(data, memory)[0])
-        told.append(user)
         if session is not None:
             return await session.async_recall(asked, **config)
         return await user.async_query(asked, **config)
