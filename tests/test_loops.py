@@ -201,7 +201,7 @@ def test_a_cancelled_turn_cancels_nothing_of_the_memory(when, model, gumem, hang
             pytest.skip("its handlers hold the caller's loop: nothing is cancelled meanwhile")
         gumem.hooks.add("message.before_add", hang, timeout=60)
     agent = agent_of(model)
-    memory = attached(gumem, agent, "s", when=EveryNTurns(1), wait=30)
+    memory = attached(gumem, agent, "s", when=EveryNTurns(1), wait=3)
     model.hold("memory")
 
     async def turn():
