@@ -84,7 +84,10 @@ class AgentMemory:
         return memory
 
     def detach(self) -> None:
-        """Undo `attach`; what Agently can't take out is left inert."""
+        """Undo `attach`; what Agently can't take out is left inert.
+
+        An open session keeps the memo that it holds in its requests; a new one has none.
+        """
         if getattr(self._agent, ATTACHED, None) is not self:
             return
         delattr(self._agent, ATTACHED)

@@ -121,7 +121,10 @@ class SessionPlugin:
         return {**told, **(await memory.async_status() if memory is not None else {})}
 
     def detach(self) -> None:
-        """Stop reading and writing for this session; with the last one its agent is as before."""
+        """Stop reading and writing for this session; with the last one its agent is as before.
+
+        The session keeps the memo that it holds in its requests; a new one has none.
+        """
         self.switch_off("it was detached")
         if self._memory is not None:
             self._memory.detach()
