@@ -107,9 +107,12 @@ def check_requests(asked):
     """Each request of a digest told of one stage of one user; each stage was asked about once."""
     for told, times in asked.items():
         ((user, stage),) = told
-        killed = kind_of(user) == "hurried" and stage == "one"  # its first answer never came
-        attempts = kind_of(user) == "fails" and stage == "two"  # failed, then went well
-        assert times == (2 if killed or attempts else 1), told
+        if kind_of(user) == "hurried" and stage == "one":
+            # The process was killed before an answer came, perhaps before it asked.
+            assert times in (1, 2), told
+        else:
+            attempts = kind_of(user) == "fails" and stage == "two"  # failed, then went well
+            assert times == (2 if attempts else 1), told
     assert len(asked) == 3 * USERS
 
 
