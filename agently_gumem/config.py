@@ -68,9 +68,9 @@ class Limits(Record):
     """`max_tokens` sent with a memory request; None sends none."""
     max_attempts: int = Field(default=5, ge=1)
     """Digests that the model answered without success after which a message is `failed`."""
-    turn_seconds: float = Field(default=60.0, gt=0)
+    turn_seconds: float = Field(default=60.0, gt=0, le=86_400)
     """Seconds without a sign of life after which a process loses its turn at a user's digest."""
-    store_timeout: float = Field(default=30.0, gt=0)
+    store_timeout: float = Field(default=30.0, gt=0, le=86_400)
     """Seconds that one call to a Chroma server may take."""
     index_bytes: int = Field(default=256 * 2**20, ge=0)
     """Memory for the indexes of all users together."""

@@ -82,6 +82,8 @@ def test_what_waits_has_an_async_twin_with_the_same_parameters(owner: type):
         ({"shards": 0}, "shards"),
         ({"recall": {"max_token": 3}}, "max_token"),
         ({"limits": {"digest_tokens": "many"}}, "digest_tokens"),
+        ({"limits": {"store_timeout": float("inf")}}, "store_timeout"),
+        ({"limits": {"turn_seconds": 1e12}}, "turn_seconds"),
         ({"model_settings": "gpt"}, "model_settings"),
         ({"language": ""}, "language"),
         ({"count_tokens": 3}, "count_tokens"),
