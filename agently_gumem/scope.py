@@ -537,21 +537,12 @@ class Scope:
     def _take(self, rows: list[Row]) -> Let:
         """Build the index anew from the rows of one load; give what must not be there."""
         index = UserIndex(self.services.embedder.dimension)
-        memo: MemoState | None = None
-        pairs: list[Pair] = []
         # In the pool: nobody may see it half read, such as a user who is paused as one who is not.
         if not any(row.layer == "state" for row in rows):
             self.paused = False
         before, self.tombs = self.tombs, _documents(rows, "forgotten")
         self.asked = _documents(rows, "asked")
-        for row in rows:
-            record = self._record(row)
-            if isinstance(record, MemoState):
-                memo = record
-            elif record is not None:
-                pairs.append((record, row.vector if is_vector(row.vector) else None))
-            else:
-                self._take_flag(row)
+        memo, pairs = self._read_rows(rows, None)
         if self.tombs != before:
             self._know_tombs()
         let, pairs = self._let_in(pairs)
@@ -569,14 +560,11 @@ class Scope:
         self.leftover = frozenset(m.id for m in self.waiting())
         return let
 
-    def _take_in(self, rows: list[Row]) -> bool:
-        """Bring the index up to rows that others changed; False where all has to be read again.
-
-        So it is where something was forgotten: what goes with it is known by the whole alone.
-        """
-        memo, pairs = self.memo, list[Pair]()
-        if any(row.layer == "forgotten" for row in rows):
-            return False
+    def _read_rows(
+        self, rows: list[Row], memo: MemoState | None
+    ) -> tuple[MemoState | None, list[Pair]]:
+        """Read the memo of rows, else `memo`, and their records; flags are taken in."""
+        pairs: list[Pair] = []
         for row in rows:
             record = self._record(row)
             if isinstance(record, MemoState):
@@ -585,6 +573,16 @@ class Scope:
                 pairs.append((record, row.vector if is_vector(row.vector) else None))
             else:
                 self._take_flag(row)
+        return memo, pairs
+
+    def _take_in(self, rows: list[Row]) -> bool:
+        """Bring the index up to rows that others changed; False where all has to be read again.
+
+        So it is where something was forgotten: what goes with it is known by the whole alone.
+        """
+        if any(row.layer == "forgotten" for row in rows):
+            return False
+        memo, pairs = self._read_rows(rows, self.memo)
         let, pairs = self._let_in(pairs)
         if let.unwanted or let.emptied:
             return False
