@@ -179,7 +179,7 @@ class Lane(concurrent.futures.ThreadPoolExecutor):
         with jobs.quiet:
             return jobs.quiet.wait_for(lambda: not jobs.running and not jobs.waiting, timeout)
 
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002  # the standard signature
         """Take nothing more, and drop what waits; what runs ends as it may, and is not waited for.
 
         The parameters are those of the base, and change nothing.

@@ -287,7 +287,7 @@ def demo(story_path: Path) -> bool:
         sys.stdout.flush()
         command = [sys.executable, str(Path(__file__).resolve()), SECOND, folder, str(story_path)]
         # S603: what runs is this very script.
-        second = subprocess.run(command, check=False, timeout=2 * MODEL_SECONDS)  # noqa: S603
+        second = subprocess.run(command, check=False, timeout=2 * MODEL_SECONDS)  # noqa: S603  # our own command
     complete = complete and second.returncode == 0
     heading("Complete" if complete else "NOT COMPLETE")
     if not complete:

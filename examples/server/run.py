@@ -21,7 +21,7 @@ import uvicorn
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from _model import chat_model  # noqa: E402
+from _model import chat_model  # noqa: E402  # after its path
 
 
 @contextlib.contextmanager
