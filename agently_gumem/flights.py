@@ -8,15 +8,18 @@ import asyncio
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 # A request that was left without an end (a generator that was closed early) counts as over then;
-# sooner where the task that carried it is done. An answer is recorded some milliseconds after that,
-# and a failed request ends in the same way: until then it may still be recorded.
+# sooner where the task that carried it is done. An answer begins to be recorded some milliseconds
+# after that: until then it may still come, unless nobody holds the request any more.
 FORGOTTEN_AFTER = 600.0
-RECORDED_WITHIN = 2.0
+RECORDED_WITHIN = 10.0
+# Seconds that the record of an answer takes at most, with our work of two messages in it.
+LANDED_WITHIN = 120.0
 
 WHY = (
     "turns of two users overlap on one agent, which mixes their histories: nothing of them is kept "
@@ -25,33 +28,39 @@ WHY = (
 Owner = tuple[str, str]
 
 
-@dataclass
+@dataclass(eq=False)
 class _Flight:
-    """A request under way: for whom, what it asks, and when the task that carried it was done."""
+    """A request under way: which and whose it is, what it asks, and how far it came."""
 
+    request: weakref.ref[object]
     owner: Owner
     asked: str
-    began: float
     clock: Callable[[], float]
-    done: float | None = None
+    until: float
+    """Over by then at the latest."""
+    done: bool = False
+    """The task that carried it is."""
+    landing: bool = False
 
     def carried(self, task: "asyncio.Task[Any]") -> None:
+        self.done = True
+        if self.landing:
+            return
         # Not by `exception()`: asyncio then says no more of an error that nobody takes.
         failed = task.cancelled() or getattr(task, "_exception", None) is not None
         # What failed is not recorded any more.
-        self.done = -FORGOTTEN_AFTER if failed else self.clock()
+        self.until = self.clock() + (-1 if failed else RECORDED_WITHIN)
 
     def over(self) -> bool:
-        now = self.clock()
-        lost = self.done is not None and now - self.done > RECORDED_WITHIN
-        return lost or now - self.began > FORGOTTEN_AFTER
+        lost = self.done and not self.landing and self.request() is None
+        return lost or self.clock() > self.until
 
     def told_from(self, asked: str) -> bool:
         """Tell whether its record would be known as its own beside that of another question.
 
         Only once the model has answered or failed: then nothing but the record can come of it.
         """
-        return self.done is not None and self.asked not in asked and asked not in self.asked
+        return self.done and self.asked not in asked and asked not in self.asked
 
 
 class Flights:
@@ -74,15 +83,19 @@ class Flights:
             self._lock, self._flights, self._pid = threading.RLock(), [], os.getpid()
         return self._lock
 
-    def take_off(self, owner: Owner, asked: str = "", *, active: Owner | None = None) -> None:
+    def take_off(
+        self, request: object, owner: Owner, asked: str = "", *, active: Owner | None = None
+    ) -> None:
         """Note a request of a user and space, in the task that carries it.
 
         Args:
+            request: What it is known by when it lands; not kept alive.
             owner: Whose it is.
             asked: What will be recorded of its question; empty where that is not known.
             active: Whose session is active by now, where that is another's.
         """
-        flight = _Flight(owner, asked, self._clock(), self._clock)
+        until = self._clock() + FORGOTTEN_AFTER
+        flight = _Flight(weakref.ref(request), owner, asked, self._clock, until)
         if (task := asyncio.current_task()) is not None:
             task.add_done_callback(flight.carried)
         with self._alone:
@@ -105,16 +118,20 @@ class Flights:
             own = (f for f in self._flights if f.owner == owner)
             return others and not any(f.asked in recorded for f in own)
 
-    def land(self, owner: Owner, recorded: str = "") -> None:
-        """Note that a turn was answered and recorded, as one of this user and space."""
+    def approach(self, request: object) -> None:
+        """Note that the answer to a request is about to be recorded, however long that takes."""
         with self._alone:
-            own = [f for f in self._flights if f.owner == owner]
-            matching = [f for f in own if f.asked in recorded]
-            landed = next(iter([*matching, *own, *self._flights]), None)
-            if landed is not None:
-                self._flights.remove(landed)
-                # Retries and rounds of one question land once, together.
-                self._flights = [f for f in self._flights if f.done is None or not _same(f, landed)]
+            for flight in self._of(request):
+                flight.landing, flight.until = True, self._clock() + LANDED_WITHIN
+
+    def land(self, request: object) -> None:
+        """Note that a request was answered and recorded."""
+        with self._alone:
+            for landed in self._of(request):
+                place = self._flights.index(landed)
+                # Earlier attempts at the question have landed with it.
+                earlier = [f for f in self._flights[:place] if not (f.done and _same(f, landed))]
+                self._flights = [*earlier, *self._flights[place + 1 :]]
             self._settle()
 
     def overlapping(self) -> str:
@@ -122,6 +139,9 @@ class Flights:
         with self._alone:
             self._settle()
             return self._overlap
+
+    def _of(self, request: object) -> list[_Flight]:
+        return [f for f in self._flights if f.request() is request]
 
     def _settle(self) -> None:
         self._flights = [f for f in self._flights if not f.over()]

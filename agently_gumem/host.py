@@ -26,6 +26,7 @@ from agently_gumem.versions import (
     lists_of,
     mend_doubles,
     put_analysis,
+    put_first_extension,
     put_memo,
     take_out_extension,
 )
@@ -76,7 +77,8 @@ class Host:
     def install(self) -> None:
         """Set the prefix handler, the input keys and the watch on the active session."""
         self._active = True
-        for place, handler in self._handlers().items():
+        put_first_extension(self.agent, "finally", self._answered)
+        for place, handler in self._handlers():
             self.agent.extension_handlers.append(place, handler)
         if self.agent.settings.get("session.input_keys") is None:
             self.agent.set_settings("session.input_keys", ["input"])
@@ -90,7 +92,7 @@ class Host:
         if not self._active:
             return
         self._active = False
-        for place, ours in self._handlers().items():
+        for place, ours in [*self._handlers(), ("finally", self._answered)]:
             take_out_extension(self.agent, place, ours)
         if self._set_input_keys:
             self.agent.settings.delete("session.input_keys")
@@ -99,8 +101,12 @@ class Host:
             if getattr(self.agent, "__dict__", {}).get(name) is wrapper:
                 delattr(self.agent, name)
 
-    def _handlers(self) -> dict[str, Callable[..., Any]]:
-        return {"request_prefixes": self._prefix, "broadcast_prefixes": self._called}
+    def _handlers(self) -> list[tuple[str, Callable[..., Any]]]:
+        return [
+            ("request_prefixes", self._prefix),
+            ("broadcast_prefixes", self._called),
+            ("finally", self._recorded),
+        ]
 
     def _watched(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
@@ -210,9 +216,8 @@ class Host:
             return "the active session of this agent is another user's"
         return ""
 
-    def turn_ended(self, memory: SessionTurns, recorded: str) -> None:
+    def turn_ended(self, memory: SessionTurns) -> None:
         """Note that a turn was answered and recorded."""
-        self._flights.land(_owner(memory), recorded)
         self._engine.budget.own.end(memory.user_id, memory)
 
     def release(self, memory: SessionTurns) -> None:
@@ -243,6 +248,14 @@ class Host:
         if memory is not None and memory.active and not self.overlapping():
             await memory.guarded("tool_calls", memory.took(full_result), None)
 
+    async def _answered(self, result: Any, _settings: Any) -> None:
+        """Note that a request's answer is there; called before Agently records it."""
+        self._flights.approach(result.prompt)
+
+    async def _recorded(self, result: Any, _settings: Any) -> None:
+        """Note that a request's answer was recorded; called after Agently did."""
+        self._flights.land(result.prompt)
+
     def _asking(self, active: SessionTurns) -> tuple[str, str]:
         """Say who asks: whose session the caller has activated, not long ago, or the active one."""
         held, when = _activated.get() or (None, 0.0)
@@ -253,7 +266,7 @@ class Host:
     async def _inject(self, memory: MemorySession, session: Any, prompt: Any) -> None:
         asked = prompt.get("input")
         recorded = make_safe(asked).strip() if isinstance(asked, str) else ""
-        self._flights.take_off(self._asking(memory), recorded, active=_owner(memory))
+        self._flights.take_off(prompt, self._asking(memory), recorded, active=_owner(memory))
         self._engine.budget.own.begin(memory.user_id, memory, recorded)
         ours = session.memo is None or is_ours(session.memo, session.session_settings)
         if self.overlapping():

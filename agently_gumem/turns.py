@@ -65,8 +65,8 @@ class HostSide(Protocol):
         """Say why an action of this session may not be served now; empty where it may."""
         ...
 
-    def turn_ended(self, memory: "SessionTurns", recorded: str) -> None:
-        """Note that a turn was answered; `recorded` is its question as the history holds it."""
+    def turn_ended(self, memory: "SessionTurns") -> None:
+        """Note that a turn was answered and recorded."""
         ...
 
     def window_of(self, memory: "SessionTurns") -> Sequence[Any]:
@@ -404,7 +404,7 @@ class SessionTurns:
         mixed = bool(self.host.overlapping())
         strayed = not mixed and self.host.strayed(self, asked)
         if answered:
-            self.host.turn_ended(self, asked)
+            self.host.turn_ended(self)
         if not mixed and not strayed:
             return None
         known = len(mirror.seen or ())

@@ -41,13 +41,21 @@ def agent_analysis(agent: Any) -> Any | None:
     return getattr(agent, _AGENT_HANDLER, None)
 
 
+def put_first_extension(agent: Any, kind: str, handler: Callable[..., Any]) -> None:
+    """Put one of an agent's extension handlers before those that it has."""
+    _set_extensions(agent, kind, [handler, *agent.extension_handlers.get(kind, [])])
+
+
 def take_out_extension(agent: Any, kind: str, handler: Callable[..., Any]) -> None:
     """Take one of an agent's extension handlers out."""
-    handlers = agent.extension_handlers
-    rest = [h for h in handlers.get(kind, []) if h != handler]
+    rest = [h for h in agent.extension_handlers.get(kind, []) if h != handler]
+    _set_extensions(agent, kind, rest)
+
+
+def _set_extensions(agent: Any, kind: str, handlers: list[Callable[..., Any]]) -> None:
     # `get` returns a copy and `set` merges on some versions: deleting first works on all.
-    del handlers[kind]
-    handlers.set(kind, rest)
+    del agent.extension_handlers[kind]
+    agent.extension_handlers.set(kind, handlers)
 
 
 # -- a session -----------------------------------------------------------------------------------

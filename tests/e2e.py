@@ -56,6 +56,10 @@ def own_settings():
                 Agently.settings.set(key, value)
 
 
+class AnyRequest:
+    """What a request is known by: any object that can be referred to weakly."""
+
+
 def agent_of(model):
     """Create an agent whose own settings point to the model; nothing global changes."""
     agent = Agently.create_agent()

@@ -365,6 +365,34 @@ def test_overlapping_turns_of_two_users_are_neither_kept_nor_recalled(model, tmp
     assert "plum" not in json.dumps([r.text for r in model.memory_requests])
 
 
+async def test_an_answer_ends_only_its_own_of_two_turns_that_overlap(tmp_path, monkeypatch):
+    """However often a history is looked at, the turn that is still on its way stays so.
+
+    Until it is recorded, also where that begins later than an answer is waited for.
+    """
+    monkeypatch.setattr("agently_gumem.flights.RECORDED_WITHIN", 0.0)
+    rest = threading.Event()
+
+    def answer(request):
+        if request.question == "Which tea do I drink?":
+            rest.wait(20)
+        return "Noted."
+
+    with ScriptedModel(answer) as model, GUMem(tmp_path) as gumem:
+        agent = agent_of(model)
+        memory = gumem.attach(agent, user_id=lambda session_id: session_id, when=Manual())
+        hers, his = await _overlap(agent, model)
+        model.release("chat")
+        await hers
+        for _ in range(2):
+            await agent.activated_session.async_resize()
+        assert "two users" in memory.status()["overlapping"]
+        rest.set()
+        await his
+        assert memory.status()["overlapping"] == ""
+        assert gumem.user("alice").messages() == gumem.user("bob").messages() == []
+
+
 def test_twenty_agents_at_once_stay_apart(model, gumem):
     """One agent a user, all at the same time: each one's words, and nobody else's."""
     agents = {f"u{n}": agent_of(model) for n in range(20)}

@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 from agently import Agently
-from e2e import agent_of, fact_answer, pairs, register, say
+from e2e import AnyRequest, agent_of, fact_answer, pairs, register, say
 
 from agently_gumem import EveryNTurns, GUMem, Manual, WindowExceeds
-from agently_gumem.flights import Flights
+from agently_gumem.flights import RECORDED_WITHIN, Flights
 from agently_gumem.testing import Reply, ScriptedModel
 
 pytestmark = [
@@ -740,26 +740,75 @@ async def test_a_flight_is_over_when_its_record_can_come_no_more():
     flights = Flights(clock=lambda: now[0])
     alice, bob = ("alice", "default"), ("bob", "default")
 
-    async def take_off(owner, asked):
-        flights.take_off(owner, asked)
-
     async def carry(owner, asked):
-        await asyncio.create_task(take_off(owner, asked))
-        await asyncio.sleep(0)  # what waits for the end of that task runs
+        request = AnyRequest()
 
-    await carry(alice, "tea?")
-    await carry(bob, "cake?")
+        async def take_off():
+            flights.take_off(request, owner, asked)
+
+        await asyncio.create_task(take_off())
+        await asyncio.sleep(0)  # what waits for the end of that task runs
+        return request
+
+    hers = await carry(alice, "tea?")
+    his = await carry(bob, "cake?")
     assert flights.overlapping() == ""
     assert flights.strayed(bob, "tea?")  # hers, late, in his session
     assert not flights.strayed(bob, "cake?")
-    flights.land(bob, "cake?")
-    await carry(bob, "tea?")
+    flights.land(his)
+    his = await carry(bob, "tea?")
     assert "two users" in flights.overlapping()  # nobody could tell whose that is
-    now[0] += 3
+    flights.approach(hers)
+    now[0] += RECORDED_WITHIN + 1
+    assert "two users" in flights.overlapping()  # however long it takes to record it
+    flights.land(hers)
     assert flights.overlapping() == ""
-    flights.take_off(alice, "tea?")  # still carried
-    await carry(bob, "cake?")
+    hers = await carry(alice, "tea?")
+    his = await carry(bob, "tea?")
     assert "two users" in flights.overlapping()
+    del hers, his  # nobody can ask for the answer any more
+    assert flights.overlapping() == ""
+    flying = AnyRequest()
+    flights.take_off(flying, alice, "tea?")  # still carried
+    his = await carry(bob, "cake?")
+    assert "two users" in flights.overlapping()
+    flights.land(flying)
+    flights.land(his)
+    assert flights.overlapping() == ""
+
+
+async def test_a_request_that_failed_is_over_at_once():
+    """Nothing is recorded of it any more, also where the next user asks the same."""
+    flights, hers, his = Flights(), AnyRequest(), AnyRequest()
+
+    async def fail():
+        flights.take_off(hers, ("alice", "default"), "tea?")
+        raise ConnectionError
+
+    with pytest.raises(ConnectionError):
+        await asyncio.create_task(fail())
+    await asyncio.sleep(0)  # what waits for the end of that task runs
+    flights.take_off(his, ("bob", "default"), "tea?")
+    assert flights.overlapping() == ""
+
+
+async def test_each_of_two_alike_lands_by_itself():
+    """A question that is asked twice at once is under way until both are recorded."""
+    flights, first, second, his = Flights(), AnyRequest(), AnyRequest(), AnyRequest()
+    alice, bob = ("alice", "default"), ("bob", "default")
+
+    async def take_off(request):
+        flights.take_off(request, alice, "tea?")
+
+    for request in (first, second):
+        await asyncio.create_task(take_off(request))
+    await asyncio.sleep(0)
+    flights.land(first)
+    flights.take_off(his, bob, "tea?")
+    assert "two users" in flights.overlapping()
+    flights.land(second)
+    flights.land(his)
+    assert flights.overlapping() == ""
 
 
 # --- the page

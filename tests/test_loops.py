@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from chromaserver import Server
-from e2e import agent_of, attached, fact_answer
+from e2e import AnyRequest, agent_of, attached, fact_answer
 from letters import Letters
 from spawned import added
 
@@ -471,10 +471,10 @@ def test_a_loop_of_its_own_looks_names_up_in_daemon_threads():
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_what_is_on_its_way_in_the_parent_is_not_so_in_the_child():
     """A turn of the parent never lands in the child, where it would keep another user out."""
-    flights = Flights()
+    flights, request = Flights(), AnyRequest()
 
     async def take_off(name):
-        flights.take_off((name, "default"))
+        flights.take_off(request, (name, "default"))
         await asyncio.sleep(0)
 
     asyncio.run(take_off("alice"))

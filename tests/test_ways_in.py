@@ -472,9 +472,8 @@ async def test_a_cancelled_turn_leaves_the_next_one_whole(model, known):
     assert (await known.async_status())["errors"] == {}
 
 
-def test_a_failed_turn_of_one_user_does_not_overlap_with_the_next_users(gumem, monkeypatch):
-    """A turn that failed is soon taken for over: two users in turn are not two at once."""
-    monkeypatch.setattr("agently_gumem.flights.RECORDED_WITHIN", 0.0)
+def test_a_failed_turn_of_one_user_does_not_overlap_with_the_next_users(gumem):
+    """A turn that failed is taken for over: two users in turn are not two at once."""
     answers = iter([Reply("broken", status=500)] * 2 + [Reply("Noted.")] * 4)
     with ScriptedModel(lambda r: next(answers) if r.question == "Fail." else "Noted.") as model:
         agent = agent_of(model)

@@ -8,7 +8,7 @@ import sys
 import threading
 
 import pytest
-from e2e import agent_of, attached, fact_answer, pairs, say, seeded, swept
+from e2e import AnyRequest, agent_of, attached, fact_answer, pairs, say, seeded, swept
 
 from agently_gumem import ConfigError, EveryNTurns, GUMem, NotFound
 from agently_gumem.flights import Flights
@@ -386,7 +386,7 @@ def test_a_user_who_is_paused_is_so_also_while_all_is_read_anew(gumem):
 
 async def test_overlapping_users_are_seen_from_all_threads():
     """What one thread notes is not lost because another one looks at the same time."""
-    flights, over = Flights(), threading.Event()
+    flights, over, requests = Flights(), threading.Event(), (AnyRequest(), AnyRequest())
 
     def look():
         while not over.is_set():
@@ -398,11 +398,11 @@ async def test_overlapping_users_are_seen_from_all_threads():
     looking.start()
     try:
         for _ in range(2000):
-            for owner in (("alice", ""), ("bob", "")):
-                flights.take_off(owner, owner[0])
+            for request, owner in zip(requests, (("alice", ""), ("bob", "")), strict=True):
+                flights.take_off(request, owner, owner[0])
             assert flights.overlapping()
-            for owner in (("alice", ""), ("bob", "")):
-                flights.land(owner, owner[0])
+            for request in requests:
+                flights.land(request)
             assert not flights.overlapping()
     finally:
         over.set()
@@ -416,7 +416,7 @@ async def test_an_error_that_nobody_takes_is_still_reported():
     asyncio.get_running_loop().set_exception_handler(lambda _loop, context: told.append(context))
 
     async def ask():
-        Flights().take_off(("alice", ""), "Hello?")
+        Flights().take_off(AnyRequest(), ("alice", ""), "Hello?")
         raise ValueError
 
     task = asyncio.create_task(ask())
