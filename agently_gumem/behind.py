@@ -98,9 +98,7 @@ class Digests:
         if task is None or not self.running or task is self._waited or not self._wait_at_most:
             return
         self._waited = task
-        done, _ = await asyncio.wait({task}, timeout=self._wait_at_most)
-        if done:
-            await self._engine.told(self._wait_at_most)
+        await asyncio.wait({task}, timeout=self._wait_at_most)
 
     async def flush(self, timeout: float | None) -> bool:
         """Wait until none is under way; tell whether that is so within `timeout` seconds."""

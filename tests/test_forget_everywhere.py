@@ -69,6 +69,7 @@ CASES = [
 @pytest.mark.parametrize(("way", "digested"), CASES)
 def test_it_is_gone_from_an_open_session_and_does_not_come_back(way, digested, tmp_path):
     """Control, forgetting, the old session JSON, ten turns more: nothing of it is anywhere."""
+    more = 10 if way == "message" else 3
     with RuleModel() as memory_model, ScriptedModel(echo) as model:
         own = {"OpenAICompatible": memory_model.settings}
         with GUMem(tmp_path, shards=2, model_settings=own) as gumem:
@@ -92,7 +93,7 @@ def test_it_is_gone_from_an_open_session_and_does_not_come_back(way, digested, t
 
             before = len(model.requests), len(memory_model.requests)
             agent.activated_session.load_json_session(saved)
-            for turn in range(10):
+            for turn in range(more):
                 agent.input(f"Tell me something nice, number {turn + 20}.").start()
             memory.digest()
             agent.activate_session(session_id="tuesday")

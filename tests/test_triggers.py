@@ -6,7 +6,7 @@ import itertools
 
 import chromadb
 import pytest
-from e2e import agent_of, fact_answer, hooked
+from e2e import agent_of, fact_answer, hooked, say
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -524,7 +524,7 @@ def test_a_loaded_session_fires_as_if_it_had_gone_on(name, tmp_path):
     with ScriptedModel(memory=fact_answer) as model:
         with GUMem(tmp_path) as gumem:
             agent, _ = start(gumem, model, when=Manual())
-            turns(agent, *SAID[:3])
+            say(agent.activated_session, *[(text, "ok") for text in SAID[:3]])
             saved = agent.activated_session.get_json_session()
         with GUMem(tmp_path) as gumem:
             agent, memory = start(gumem, model, when=FIRES[name], keep=2)

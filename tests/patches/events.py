@@ -24,4 +24,12 @@ PATCHES: list[Patch] = [
         "if not self._put(event):",
         "tests/test_events.py::test_a_hook_that_blocks_holds_up_no_turn_and_what_it_misses_is_counted",
     ),
+    Patch(
+        "10 events: no turn waits",
+        "behind.py",
+        "        await asyncio.wait({task}, timeout=self._wait_at_most)\n",
+        "        await asyncio.wait({task}, timeout=self._wait_at_most)\n"
+        "        await self._engine.told(self._wait_at_most)\n",
+        "tests/test_events.py::test_a_hook_that_blocks_holds_up_no_turn_and_what_it_misses_is_counted",
+    ),
 ]

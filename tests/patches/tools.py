@@ -7,8 +7,8 @@ PATCHES: list[Patch] = [
     Patch(
         "5 tool results: taken",
         "host.py",
-        '"broadcast_prefixes": self._called',
-        '"broadcast_prefixes": self._prefix',
+        '("broadcast_prefixes", self._called)',
+        '("broadcast_prefixes", self._prefix)',
         CALLS + "test_a_call_stands_between_the_question_and_the_answer",
     ),
     Patch(

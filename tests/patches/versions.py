@@ -118,7 +118,7 @@ PATCHES: list[Patch] = [
     Patch(
         "1 versions: what is taken out",
         "versions.py",
-        "    del handlers[kind]\n    handlers.set(kind, rest)\n",
+        "    del agent.extension_handlers[kind]\n",
         "",
         "tests/test_ways_in.py::test_detach_gives_the_agent_back_as_it_was",
     ),
