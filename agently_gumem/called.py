@@ -58,11 +58,15 @@ class Calls:
         """Take what tools returned for the question; on any thread, before the answer begins."""
         if self._wanted is False:
             return
-        calls = [c for c in calls_of(full_result, self._engine.own_actions) if not c.own]
+        own = self._engine.own_actions
+        calls = [c for c in calls_of(full_result, own, self._unread) if not c.own]
         if len(calls) > MOST_CALLS:
             self._engine.troubles.counts["tool_calls_left_out"] += len(calls) - MOST_CALLS
         for call in calls[-MOST_CALLS:]:
             self._taken.append(_Taken(call, self._question, self._turn))
+
+    def _unread(self, error: Exception) -> None:
+        self._engine.troubles.note("tool_calls", error)
 
     def add(self, happened: Happened) -> None:
         """Let something else wait for the answer."""

@@ -136,7 +136,7 @@ class Lease:
             if epoch is None:
                 standing = await ask(self._rows.standing, self._name)
             else:
-                standing = await ask(self._rows.take_turn, self._name, epoch, holder)
+                standing = await self._taken(epoch, holder)
                 if (standing.epoch, standing.holder) == (epoch, holder):
                     break
             epoch = _next_epoch(standing, watch)
@@ -145,6 +145,22 @@ class Lease:
                 pause = min(2 * pause, _LONGEST_LOOK, self._seconds / _BEATS)
         self.epoch = epoch
         self._beats = self._worker.spawn(self._beating(epoch))
+
+    async def _taken(self, epoch: int, holder: str) -> Standing:
+        """Take a turn, or see who has it; what is taken for a caller that gave up is given on."""
+        take = self._worker.thread(self._rows.take_turn, self._name, epoch, holder)
+        taking = asyncio.ensure_future(take)
+        try:
+            return await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            self._worker.spawn(self._give_up(taking, epoch, holder))
+            raise
+
+    async def _give_up(self, taking: "asyncio.Future[Standing]", epoch: int, holder: str) -> None:
+        with contextlib.suppress(StoreError):  # then it ends by itself, without a beat
+            standing = await taking
+            if (standing.epoch, standing.holder) == (epoch, holder):
+                await self._worker.thread(self._rows.end_turn, self._name, epoch)
 
     async def release(self) -> None:
         """Give the turn on; where the store can't be reached it ends by itself."""

@@ -145,8 +145,7 @@ class Model:
         for attempt in (1, 2):
             note = _CORRECTION.format(problems="; ".join(problems[:5])) if attempt > 1 else ""
             try:
-                async with self.budget.slot(user_id, asked):
-                    before()
+                async with self.budget.slot(user_id, asked, before):
                     data = await self._request(prompt, prompt.text + note, user_id, agent, asked)
             except ModelError as error:
                 # An answer that is not valid counts, also where its correction may not be asked

@@ -12,6 +12,10 @@ from agently_gumem.scope import Scope
 _log = logging.getLogger("agently_gumem")
 
 
+class _ToldAsDigest(Exception):  # noqa: N818  # its cause is the error
+    """A digest failed, whose event was emitted there."""
+
+
 async def sweep(engine: Engine) -> dict[str, int]:
     """Go through the users of whom something waits or has expired; one fault holds up no other.
 
@@ -23,7 +27,12 @@ async def sweep(engine: Engine) -> dict[str, int]:
     async def digested(scope: Scope) -> None:
         waiting = (m.id for m in scope.waiting() if not scope.is_open(m.session_id))
         agent = engine.agent_of(scope.user_id, scope.space)
-        report = await digest(scope, Job(ids=frozenset(waiting), agent=agent))
+        try:
+            report = await digest(scope, Job(ids=frozenset(waiting), agent=agent))
+        except LimitReached:
+            raise
+        except Exception as error:
+            raise _ToldAsDigest from error
         done["messages"] += report.messages
 
     async def expired(scope: Scope) -> None:
@@ -57,11 +66,12 @@ async def _each(
         except LimitReached:
             continue  # no failure: what is pending waits for the next digest
         except Exception as error:  # noqa: BLE001  # one user's fault holds up no other
-            engine.troubles.note("sweep", error)
-            engine.events.tell(
-                "failed", {"what": "sweep", "error": type(error).__name__}, warning=True
-            )
-            _log.warning("the sweep of a user failed: %s", type(error).__name__)
+            cause = error.__cause__ if isinstance(error, _ToldAsDigest) else error
+            kind = type(cause).__name__
+            engine.troubles.note("sweep", cause or error)
+            if cause is error:
+                engine.events.tell("failed", {"what": "sweep", "error": kind}, warning=True)
+            _log.warning("the sweep of a user failed: %s", kind)
             failed += 1
     return failed
 

@@ -105,17 +105,27 @@ def _lists(value: object) -> bool:
     return isinstance(value, Iterable) and not isinstance(value, bytes | Mapping)
 
 
-def calls_of(full_result: Any, own: Collection[str]) -> list[ToolCall]:
-    """Read the calls of tools from the data of a response; of very many only the last.
+def calls_of(
+    full_result: Any, own: Collection[str], unread: Callable[[Exception], None]
+) -> list[ToolCall]:
+    """Read the calls of tools from the data of a response.
 
     Args:
         full_result: What Agently hands to handlers of a response, on any version.
         own: Names of the memory's own actions.
+        unread: Is told why a call can't be read: one that raises costs no other.
     """
     extra = _mapping(_mapping(full_result).get("extra"))
     logs = extra.get("action_logs") or extra.get("tool_logs")
     listed = cast("list[Any]", logs) if isinstance(logs, list) else []
-    return [_call(_mapping(log), own) for log in listed if isinstance(log, Mapping)]
+    calls: list[ToolCall] = []
+    for log in listed:
+        try:
+            if isinstance(log, Mapping):
+                calls.append(_call(_mapping(log), own))
+        except Exception as error:  # noqa: BLE001  # of a class of the application
+            unread(error)
+    return calls
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
@@ -192,11 +202,14 @@ class _Plain:
         if self._left < 0 or depth > _DEEPEST:
             return "…"
         if isinstance(value, str):
-            return make_safe(str(value)[: READ_CHARS + 1])
-        if value is None or isinstance(value, bool | float):
+            return make_safe(str.__str__(value)[: READ_CHARS + 1])
+        if value is None or isinstance(value, bool):
             return value
+        if isinstance(value, float):
+            return float.__float__(value)
         if isinstance(value, int):
-            return int(value) if abs(value) < _LARGEST else "(a long number)"
+            number = int.__int__(value)
+            return number if abs(number) < _LARGEST else "(a long number)"
         return self._other(value, depth)
 
     def _other(self, value: Any, depth: int) -> Any:
@@ -237,7 +250,7 @@ class _Plain:
 def _parts(value: Any) -> Iterable[tuple[Any, Any]] | None:
     """List what a mapping, a model or a dataclass holds; None for anything else."""
     if isinstance(value, dict):
-        return cast("dict[Any, Any]", value).items()
+        return cast("Iterable[tuple[Any, Any]]", cast("Any", dict).items(value))
     if isinstance(value, BaseModel):
         return list(value.__dict__.items())
     if is_dataclass(value) and not isinstance(value, type):

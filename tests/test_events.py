@@ -96,6 +96,17 @@ def test_a_failure_is_told_as_one_of_its_kind():
         assert events[0].level == "WARNING"
 
 
+def test_a_digest_that_fails_in_a_sweep_is_told_once(use):
+    """For whom it was, as any other; the sweep counts it."""
+    use(ScriptedModel(memory=Reply("down", status=500)))
+    with GUMem() as gumem, hooked("gumem.failed") as events:
+        gumem.user("alice").add_messages({"content": TELL})
+        assert gumem.sweep()["failed"] == 1
+        gumem.flush(20)
+        assert [(e.payload["user_id"], e.payload["what"]) for e in events] == [("alice", "digest")]
+        assert gumem.status()["errors"]["sweep"] == 1
+
+
 def test_what_expires_is_told_as_forgotten():
     """A lifetime that has passed tells the same event, with what made it go."""
     past = datetime.now(timezone.utc) - timedelta(days=1)

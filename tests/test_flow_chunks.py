@@ -21,6 +21,7 @@ from agently_gumem import (
     remember_chunk,
     stage_chunk,
 )
+from agently_gumem.flow._data import visits, write
 from agently_gumem.testing import Reply, ScriptedModel
 
 pytestmark = pytest.mark.host
@@ -506,6 +507,52 @@ async def test_a_stage_that_is_cancelled_is_marked_beside(model):
         assert await gumem.async_flush(20)
         kept = await memory.user.async_messages(event_type="stage")
         assert [m.content for m in kept] == ['one: {"failed": "CancelledError"}']
+
+
+async def test_a_stage_that_is_cancelled_while_it_begins_is_no_visit(model):
+    """The next chunk that enters it is the first visit again, as after a load."""
+    gate = threading.Event()
+
+    async def block():
+        gate.wait(20)
+
+    async with GUMem() as gumem:
+        agent, memory = start(gumem, model)
+        reached, before = asyncio.Event(), set(visits._live)
+
+        async def chunk(data):
+            gumem.worker.submit(block)
+            reached.set()
+            async with Stage(data, "one"):
+                pytest.fail("it began")
+
+        execution = _with(flow_of(chunk), agent=agent, memory=memory)
+        task = asyncio.create_task(execution.async_start("x"))
+        await asyncio.wait_for(reached.wait(), 10)
+        task.cancel()
+        await asyncio.wait({task}, timeout=10)
+        gate.set()
+        assert visits._live == before
+
+
+@pytest.mark.parametrize("kept", ["5", "x", '["a"]', "{}", "[true]"])
+def test_a_state_that_was_changed_outside_costs_its_stage_and_no_flow(kept, model, caplog):
+    """It is said, and the stage is marked as one whose beginning is not known."""
+    with GUMem() as gumem:
+        agent, memory = start(gumem, model)
+
+        def chunk(data):
+            visit = visits.begin(data, "one")
+            visits.end(visit)
+            write(data, visit.key, kept).now()
+            with Stage(data, "one"):
+                held(data, "agent").input("I own a car.").start()
+            return data.value
+
+        run(flow_of(chunk), agent=agent, memory=memory)
+        assert "was changed" in caplog.text
+        assert memory.status()["errors"] == {}
+        assert digested(model) == [["I own a car."]]
 
 
 def _with(flow, **resources):

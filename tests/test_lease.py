@@ -108,6 +108,36 @@ def test_what_rests_on_a_turn_that_was_taken_over_is_not_written(rows):
     assert two.write([row], turns={"digest": 7}) == frozenset()
 
 
+def test_who_gives_up_while_it_takes_a_turn_leaves_it_free(rows, worker):
+    """The store has given it by then, or will: nobody waits until it counts as dead."""
+    taking, go_on = threading.Event(), threading.Event()
+
+    class Slow:
+        """Rows of which one turn is taken slowly."""
+
+        def __getattr__(self, name):
+            return getattr(rows[0], name)
+
+        def take_turn(self, *args):
+            taken = rows[0].take_turn(*args)
+            taking.set()
+            go_on.wait(20)
+            return taken
+
+    async def give_up():
+        task = asyncio.ensure_future(Lease(Slow(), "digest", 600.0, worker).acquire())
+        await asyncio.to_thread(taking.wait, 20)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        go_on.set()
+        other = Lease(rows[1], "digest", 600.0, worker)
+        await asyncio.wait_for(other.acquire(), 20)
+        await other.release()
+
+    worker.run(give_up)
+
+
 def test_a_late_sign_of_life_brings_no_turn_back(rows):
     """A holder that was taken over, and whose row is gone, makes no new one by its beat."""
     one, two = rows

@@ -26,6 +26,7 @@ from agently_gumem.budget.decide import (
     retry_after,
 )
 from agently_gumem.budget.own import COUNTS_FOR, WITHIN
+from agently_gumem.scope import Outdated
 from agently_gumem.testing import Reply, ScriptedModel
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=timezone.utc)
@@ -273,6 +274,10 @@ def test_all_that_waits_goes_on_within_the_limits(concurrent, rate, backlogs):
     asyncio.run(_simulate(concurrent, rate, backlogs))
 
 
+def nothing():
+    """Let a request go on."""
+
+
 async def _simulate(concurrent, rate, backlogs):
     clock = ManualClock()
     budget = Budget(Limits(concurrent=concurrent, requests_per_minute=rate), clock)
@@ -283,7 +288,7 @@ async def _simulate(concurrent, rate, backlogs):
         try:
             with budget.behind(permit):
                 while left[key]:
-                    async with budget.slot(key[0], "m"):
+                    async with budget.slot(key[0], "m", nothing):
                         busy += 1
                         assert busy <= concurrent
                         sent.append(clock.seconds())
@@ -315,21 +320,39 @@ async def _simulate(concurrent, rate, backlogs):
             assert sum(moment <= other < moment + 60 for other in sent) <= rate
 
 
+def test_a_request_that_is_decided_against_counts_nothing(clock):
+    """Something was forgotten while it waited for its slot: the next one is sent in its place."""
+
+    def decide():
+        raise Outdated
+
+    async def work():
+        budget = Budget(Limits(requests_per_minute=1), clock)
+        with pytest.raises(Outdated):
+            async with budget.slot("ann", "m", decide):
+                pytest.fail("it was sent")
+        assert budget.status()["requests"] == 0
+        async with budget.slot("ann", "m", nothing):
+            pass
+
+    asyncio.run(work())
+
+
 def test_who_comes_when_the_minute_is_over_does_not_pass_those_that_wait(clock):
     """Also in the moment before the timer lets them in."""
 
     async def work():
         budget, went_on = Budget(Limits(requests_per_minute=1), clock), []
-        async with budget.slot("ann", "m"):
+        async with budget.slot("ann", "m", nothing):
             pass
         with pytest.raises(LimitReached) as caught:
-            async with budget.slot("bea", "m"):
+            async with budget.slot("bea", "m", nothing):
                 pass
         budget.wait(("bea", "default", "s"), caught.value, went_on.append)
         with clock.held():
             clock.advance(60)
             with pytest.raises(LimitReached):
-                async with budget.slot("cleo", "m"):
+                async with budget.slot("cleo", "m", nothing):
                     pass
             assert not went_on
         await asyncio.sleep(0)

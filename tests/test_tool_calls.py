@@ -371,11 +371,36 @@ ANYTHING = st.recursive(
 def test_any_log_becomes_a_bounded_message(result, argument, ok):
     """Whatever a tool returns, its message can be stored and is bounded."""
     log = {"tool_name": "t", "kwargs": {"a": argument}, "result": result, "success": ok}
-    (call,) = calls_of({"extra": {"tool_logs": [log]}}, ())
+    (call,) = calls_of({"extra": {"tool_logs": [log]}}, (), pytest.fail)
     message = call.happened("q", "turn").message(Selection)
     assert len(message.content.encode("utf-8", "replace")) <= RESULT_BYTES + 4_000
     message.model_dump_json().encode()
     assert message.metadata["outcome"] == ("succeeded" if ok else "failed")
+
+
+def test_a_call_that_can_not_be_read_costs_no_other():
+    """Values of classes that raise are read without asking them, or their call is left out."""
+
+    def fail(*_):
+        raise RuntimeError
+
+    names = ("__str__", "__int__", "__abs__", "__float__", "__iter__", "items", "get", "keys")
+    text, number, real, table = (
+        type("Hostile", (kind,), dict.fromkeys(names, fail)) for kind in (str, int, float, dict)
+    )
+    own = {"text": text("tea"), "n": number(7), "x": real(0.5), "in": table(a=1)}
+    logs = [
+        {"tool_name": "one", "kwargs": own, "result": text("found"), "success": True},
+        {"tool_name": text("two"), "kwargs": {}, "result": "found"},
+        {"tool_name": "three", "kwargs": {}, "result": "found"},
+        table(tool_name="four"),
+    ]
+    unread = []
+    calls = calls_of({"extra": {"tool_logs": logs}}, (), unread.append)
+    assert [(c.name, c.result) for c in calls] == [("one", "found"), ("three", "found")]
+    assert calls[0].arguments == {"text": "tea", "n": 7, "x": 0.5, "in": {"a": 1}}
+    assert {type(v) for v in calls[0].arguments.values()} == {str, int, float, dict}
+    assert [type(e) for e in unread] == [RuntimeError, RuntimeError]
 
 
 @given(st.text(min_size=1, max_size=20), st.integers(0, 9_000))
@@ -406,9 +431,9 @@ def test_the_logs_of_each_version_are_read():
     old = {"tool_name": "a", "kwargs": {}, "success": True, "result": [1], "error": ""}
     new = {**old, "action_call_id": "act_1", "ok": False, "success": False, "error": "no"}
     found = [
-        calls_of({"extra": {"tool_logs": [oldest]}}, ())[0],
-        calls_of({"extra": {"tool_logs": [old]}}, ())[0],
-        calls_of({"extra": {"action_logs": [new], "tool_logs": [new]}}, ())[0],
+        calls_of({"extra": {"tool_logs": [oldest]}}, (), pytest.fail)[0],
+        calls_of({"extra": {"tool_logs": [old]}}, (), pytest.fail)[0],
+        calls_of({"extra": {"action_logs": [new], "tool_logs": [new]}}, (), pytest.fail)[0],
     ]
     assert [(c.failed, c.result) for c in found] == [
         (True, "Error: no"),
@@ -418,15 +443,15 @@ def test_the_logs_of_each_version_are_read():
     assert found[2].happened("", "t").key == ("act_1",)
     digest = {"instruction": {"kind": "query", "preview": "q"}, "result_preview": {"n": 1}}
     long = {"action_id": "find", "ok": True, "result": {**digest, "artifact_refs": []}}
-    (call,) = calls_of({"extra": {"action_logs": [long]}}, ())
+    (call,) = calls_of({"extra": {"action_logs": [long]}}, (), pytest.fail)
     assert (call.name, call.arguments, call.result) == ("find", {"query": "q"}, '{"n": 1}')
     left_out = {"omitted": True}
     meta = {"result_preview": left_out, "result_preview_meta": {"original_size": 26_000}}
     very_long = {**long, "result": {"instruction": left_out, **meta, "artifact_refs": []}}
-    (call,) = calls_of({"extra": {"action_logs": [very_long]}}, ())
+    (call,) = calls_of({"extra": {"action_logs": [very_long]}}, (), pytest.fail)
     assert (call.arguments, call.result) == ({}, "(26000 bytes)")
     for nothing in ({}, {"extra": None}, {"extra": {"tool_logs": None}}, None, {"extra": []}):
-        assert calls_of(nothing, ()) == []
+        assert calls_of(nothing, (), pytest.fail) == []
 
 
 @pytest.mark.parametrize("value", ["x1", 1.5, b"x1", ["x1"], {"value": "x1"}, ("x1", "x2")])

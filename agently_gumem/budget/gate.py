@@ -91,12 +91,15 @@ class Budget:
     # -- a request -------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def slot(self, user_id: str, where: str) -> AsyncGenerator[None, None]:
+    async def slot(
+        self, user_id: str, where: str, before: Callable[[], None]
+    ) -> AsyncGenerator[None, None]:
         """Hold one of the slots for a request.
 
         Args:
             user_id: For whom it is.
             where: Address and name of the model.
+            before: Called once it may be sent; where it raises, nothing is sent or counted.
 
         Raises:
             LimitReached: It may not be sent before some time has passed.
@@ -111,6 +114,7 @@ class Budget:
         try:
             # While it waited for the slot, the model may have refused another's.
             self._check(user_id, where, permit)
+            before()
             if permit is None or permit.moment is None:
                 self._rate.take(self.clock.seconds())
             self._used(permit)

@@ -1,5 +1,6 @@
 """A chunk's own work as a stage."""
 
+import contextlib
 import functools
 import inspect
 import json
@@ -123,8 +124,23 @@ class Stage:
 
     def _begin(self) -> Steps[None]:
         self._visit = visit = visits.begin(self._data, self.name)
+        try:
+            yield from self._found_out(visit)
+        except GeneratorExit:  # cancelled: no end will come
+            visits.end(visit)
+            raise
+
+    def _found_out(self, visit: Visit) -> Steps[None]:
+        """Note where the sessions stand as the stage begins, or read where they stood."""
         if visit.kept is not None:
-            self._begun = json.loads(visit.kept)
+            begun = _read_begun(visit.kept)
+            if begun is None:
+                _log.warning(
+                    "what the flow's state holds of stage %r was changed: it is what was said "
+                    "since the mark before",
+                    self.name,
+                )
+            self._begun = begun or []
             return
         if not self._from_mark:
             try:
@@ -176,6 +192,18 @@ class Stage:
 
     def _sessions(self) -> list[MemorySession]:
         return [session_of(one) for one in memories_of(self._data, self._memory_of)]
+
+
+def _read_begun(kept: str) -> list[int | None] | None:
+    """Read back where sessions stood; None where a flow's state was changed outside."""
+    begun: Any = None
+    with contextlib.suppress(ValueError):
+        begun = json.loads(kept)
+    if isinstance(begun, list):
+        places = cast("list[Any]", begun)
+        if all(place is None or type(place) is int for place in places):
+            return places
+    return None
 
 
 def _on(memory: MemorySession, work: Callable[[], Any]) -> Step:

@@ -1,6 +1,7 @@
 """Work that plain and async chunks share: written once, as steps that either kind takes."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
@@ -22,32 +23,34 @@ Steps = Generator[Step, Any, R]
 
 def run(steps: Steps[R]) -> R:
     """Take all steps on the caller's thread."""
-    try:
-        step = next(steps)
-        while True:
-            try:
-                value = step.now()
-            except Exception as error:  # noqa: BLE001  # whoever asked for the step takes it
-                step = steps.throw(error)
-            else:
-                step = steps.send(value)
-    except StopIteration as end:
-        return cast("R", end.value)
+    with contextlib.closing(steps):
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    value = step.now()
+                except Exception as error:  # noqa: BLE001  # whoever asked for the step takes it
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(value)
+        except StopIteration as end:
+            return cast("R", end.value)
 
 
 async def arun(steps: Steps[R]) -> R:
     """Take all steps on the caller's loop, which they never block."""
-    try:
-        step = next(steps)
-        while True:
-            try:
-                value = await step.later()
-            except Exception as error:  # noqa: BLE001  # whoever asked for the step takes it
-                step = steps.throw(error)
-            else:
-                step = steps.send(value)
-    except StopIteration as end:
-        return cast("R", end.value)
+    with contextlib.closing(steps):
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    value = await step.later()
+                except Exception as error:  # noqa: BLE001  # whoever asked for the step takes it
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(value)
+        except StopIteration as end:
+            return cast("R", end.value)
 
 
 def in_a_loop() -> bool:

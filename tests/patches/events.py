@@ -25,6 +25,13 @@ PATCHES: list[Patch] = [
         "tests/test_events.py::test_a_hook_that_blocks_holds_up_no_turn_and_what_it_misses_is_counted",
     ),
     Patch(
+        "10 events: a sweep tells once",
+        "sweeping.py",
+        "            if cause is error:\n",
+        "            if True:\n",
+        "tests/test_events.py::test_a_digest_that_fails_in_a_sweep_is_told_once",
+    ),
+    Patch(
         "10 events: no turn waits",
         "behind.py",
         "        await asyncio.wait({task}, timeout=self._wait_at_most)\n",

@@ -89,4 +89,19 @@ PATCHES: list[Patch] = [
         "return message",
         FLOW + "test_what_is_remembered_twice_in_one_visit_is_kept_once",
     ),
+    Patch(
+        "3 flow: cancelled as it begins",
+        "flow/_stage.py",
+        "            visits.end(visit)\n            raise\n",
+        "            raise\n",
+        "tests/test_flow_chunks.py::test_a_stage_that_is_cancelled_while_it_begins_is_no_visit",
+    ),
+    Patch(
+        "3 flow: a state that was changed",
+        "flow/_stage.py",
+        "        if all(place is None or type(place) is int for place in places):\n",
+        "        if places is not None:\n",
+        "tests/test_flow_chunks.py::"
+        "test_a_state_that_was_changed_outside_costs_its_stage_and_no_flow",
+    ),
 ]

@@ -69,10 +69,19 @@ PATCHES: list[Patch] = [
         f"{_TESTS}test_all_that_waits_goes_on_within_the_limits",
     ),
     Patch(
+        "8 limits: what is not sent",
+        "budget/gate.py",
+        "            before()\n            if permit is None or permit.moment is None:\n"
+        "                self._rate.take(self.clock.seconds())\n",
+        "            if permit is None or permit.moment is None:\n"
+        "                self._rate.take(self.clock.seconds())\n            before()\n",
+        f"{_TESTS}test_a_request_that_is_decided_against_counts_nothing",
+    ),
+    Patch(
         "8 limits: forgotten meanwhile",
-        "model.py",
-        "async with self.budget.slot(user_id, asked):\n                    before()",
-        "before()\n                async with self.budget.slot(user_id, asked):",
+        "budget/gate.py",
+        "            before()\n",
+        "",
         f"{_TESTS}test_no_more_requests_are_under_way_than_allowed",
     ),
     Patch(

@@ -101,8 +101,9 @@ PATCHES: list[Patch] = [
     Patch(
         "9 turns: given free",
         "lease.py",
+        "            return\n        try:\n"
         "            await self._worker.thread(self._rows.end_turn, self._name, epoch)\n",
-        "            pass\n",
+        "            return\n        try:\n            pass\n",
         "tests/test_lease.py::test_of_all_who_race_for_a_turn_one_at_a_time_has_it",
     ),
     Patch(
@@ -177,5 +178,12 @@ PATCHES: list[Patch] = [
         "        session.timeout = seconds\n",
         "        pass\n",
         "tests/test_lease.py::test_a_server_that_hangs_holds_up_no_call_for_ever",
+    ),
+    Patch(
+        "9 turns: given up while taken",
+        "lease.py",
+        "            self._worker.spawn(self._give_up(taking, epoch, holder))\n",
+        "",
+        "tests/test_lease.py::test_who_gives_up_while_it_takes_a_turn_leaves_it_free",
     ),
 ]

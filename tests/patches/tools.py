@@ -12,6 +12,20 @@ PATCHES: list[Patch] = [
         CALLS + "test_a_call_stands_between_the_question_and_the_answer",
     ),
     Patch(
+        "5 tool results: one that can't be read",
+        "tool_calls.py",
+        "            unread(error)\n",
+        "            raise\n",
+        CALLS + "test_a_call_that_can_not_be_read_costs_no_other",
+    ),
+    Patch(
+        "5 tool results: nothing of theirs is called",
+        "tool_calls.py",
+        "str.__str__(value)[: READ_CHARS + 1]",
+        "str(value)[: READ_CHARS + 1]",
+        CALLS + "test_a_call_that_can_not_be_read_costs_no_other",
+    ),
+    Patch(
         "5 tool results: their place",
         "remember/happened.py",
         "found.after.setdefault(place, []).append(one)",
@@ -112,8 +126,8 @@ PATCHES: list[Patch] = [
     Patch(
         "6 actions: not journaled",
         "called.py",
-        "self._engine.own_actions) if not c.own]",
-        "self._engine.own_actions)]",
+        "own, self._unread) if not c.own]",
+        "own, self._unread)]",
         ACTIONS + "test_a_model_recalls_with_ids_and_nothing_of_it_is_journaled",
     ),
     Patch(
