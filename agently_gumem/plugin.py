@@ -7,6 +7,7 @@ costs a model request a turn, and fails the turn where it is long.
 """
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -79,6 +80,7 @@ class SessionPlugin:
         self.off = False
         """Detached, or it was called again, and another object serves the session."""
         self._lock = threading.RLock()  # a user_id of the application may ask for `status`
+        self._pid = os.getpid()
         self._memory: MemorySession | None = None
         self._owner: str | None = None
         """Whose the session is; empty where two users have spoken in it."""
@@ -177,12 +179,19 @@ class SessionPlugin:
 
     def resolved(self) -> MemorySession | None:
         """Return its memory, made once its user is known; also while the settings name another."""
-        with self._lock:
+        with self._alone:
             if self.off:
                 return None
             if self._memory is None:
                 self._memory = self._made()
             return self._memory
+
+    @property
+    def _alone(self) -> threading.RLock:
+        """The lock; in a forked child a new one: who held it in the parent does not run there."""
+        if self._pid != os.getpid():
+            self._lock, self._pid = threading.RLock(), os.getpid()
+        return self._lock
 
     async def _turn(self, memory: MemorySession) -> None:
         session = self.session

@@ -163,6 +163,11 @@ def make(asked: Asked, home: Path) -> None:
         _run([*pip, "--upgrade", asked.requirement], outside())
 
 
+def longest_first(asked: Sequence[Asked], whole: Sequence[str]) -> list[Asked]:
+    """Order what runs, so that no long one is left over at the end; the newest asks for most."""
+    return sorted(asked, key=lambda one: (one.version not in whole, -asked.index(one)))
+
+
 def _run(command: Sequence[str], env: dict[str, str], timeout: float | None = None) -> str:
     """Run a command and return what it printed, errors too."""
     return subprocess.run(
@@ -263,7 +268,11 @@ def main() -> int:
     began = time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
         folder = given.folder.resolve()
-        runs = list(pool.map(lambda one: run(one, folder, whole=one.version in given.whole), asked))
+        begun = {
+            one: pool.submit(run, one, folder, whole=one.version in given.whole)
+            for one in longest_first(asked, given.whole)
+        }
+    runs = [begun[one].result() for one in asked]
     for one in runs:
         if one.wrong:
             print(f"--- {one.asked.label}: {one.wrong}\n{one.output[-8000:]}\n")

@@ -14,7 +14,18 @@ import matrix
 import pytest
 from agently import Agently
 from e2e import LEVELS
-from matrix import NEWEST, VERSIONS, Asked, Ran, counts, is_asked_for, stamp, table, total
+from matrix import (
+    NEWEST,
+    VERSIONS,
+    Asked,
+    Ran,
+    counts,
+    is_asked_for,
+    longest_first,
+    stamp,
+    table,
+    total,
+)
 
 GOOD = Ran(Asked("4.0.9"), "4.0.9", "3.11.7", tests=120, skipped=2, seconds=61.23)
 
@@ -36,6 +47,13 @@ def test_the_newest_is_none_of_the_older_ones():
     assert is_asked_for(NEWEST, "4.1.4.10")
     assert is_asked_for(NEWEST, "5.0")
     assert not is_asked_for("4.0.8", "4.0.8.5")
+
+
+def test_what_takes_longest_begins():
+    """All tests of a version before the others, and of those the newest, which asks for most."""
+    asked = [Asked(v) for v in ("4.0.8", "4.0.9", NEWEST)]
+    order = [one.version for one in longest_first(asked, ["4.0.8"])]
+    assert order == ["4.0.8", NEWEST, "4.0.9"]
 
 
 def test_the_report_of_pytest_is_counted(tmp_path):
