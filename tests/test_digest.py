@@ -658,6 +658,7 @@ def test_usage_and_events_tell_what_was_done(use):
         agent.input("I like tea.").start()
         model.memory = Reply("down", status=500)
         agent.input("I like coffee.").start()
+        assert gumem.flush(20)
         usage = gumem.usage()
         assert usage["requests"] == 3
         assert usage["failed"] == 1

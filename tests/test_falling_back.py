@@ -65,6 +65,7 @@ def test_a_model_that_fails_costs_no_turn_and_no_message(kind, gumem):
         memory = attached(gumem, agent, "s", when=EveryNTurns(1), wait=20)
         with hooked("gumem.failed") as events:
             assert agent.input(TELL).start() == "Noted."
+            gumem.flush(20)
         assert [(e.payload["error"], e.payload["session_id"]) for e in events] == [
             ("ModelError", "s")
         ]
@@ -258,6 +259,7 @@ def test_an_empty_answer_is_a_success(gumem):
         memory = attached(gumem, agent, "s", when=EveryNTurns(1), wait=20)
         with hooked("gumem.failed", "gumem.digested") as events:
             agent.input("Hello there.").start()
+            gumem.flush(20)
         assert [e.event_type for e in events] == ["gumem.digested"]
         assert len(model.memory_requests) == 1
         assert {m.status for m in gumem.user("alice").messages()} == {"processed"}
@@ -437,6 +439,7 @@ def test_a_failure_is_told_by_kind_and_never_by_what_was_said(caplog):
         agent = agent_of(model)
         attached(gumem, agent, "s", when=EveryNTurns(1), wait=20)
         agent.input("My code word is zebra.").start()
+        gumem.flush(20)
         assert "zebra" not in str([e.payload for e in events])
         assert "zebra" not in "".join(r.getMessage() for r in caplog.records)
         assert events

@@ -458,6 +458,7 @@ def test_a_function_that_raises_is_told_and_never_reaches_the_turn():
         turns(agent, *SAID[:7])
         assert len(window(agent)) == 4
         assert memory.mark_stage("done")
+        assert gumem.flush(10)
         assert memory.status()["messages"] == 14
         assert gumem.status()["errors"]["trigger"] == 8
         assert memory.status()["last_error"]["error"] == "ZeroDivisionError"
