@@ -24,12 +24,12 @@ from agently_gumem import EveryNTurns, GUMem
 from agently_gumem.embedder import Embedder
 from agently_gumem.store import ScopedStore
 
-_context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(["peer_preload"])
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(["peer_preload"])
 
 
 @functools.cache
-def _forking() -> None:
+def forking() -> None:
     """Start the server that forks, with the path of this process: it does not take that over."""
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
@@ -203,9 +203,9 @@ class Peer:
     """A process with a GUMem on a Chroma server; it does what it is asked, one thing at a time."""
 
     def __init__(self, port: int, **options: Any) -> None:
-        _forking()
-        self._pipe, theirs = _context.Pipe()
-        self._process = _context.Process(target=_serve, args=(theirs, port, options), daemon=True)
+        forking()
+        self._pipe, theirs = CONTEXT.Pipe()
+        self._process = CONTEXT.Process(target=_serve, args=(theirs, port, options), daemon=True)
         self._process.start()
         theirs.close()
         assert self.result() == "ready"

@@ -2,11 +2,10 @@
 
 import json
 import shutil
-import subprocess
-import sys
 import textwrap
 import threading
 
+import forked
 import pytest
 from agently import Agently
 from e2e import agent_of, own_settings, say, swept
@@ -25,11 +24,7 @@ from agently_gumem.testing import Reply, RuleModel, ScriptedModel
 
 def child(code, *args):
     """Run code in another process; what it prints is JSON."""
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code), *map(str, args)],
-        capture_output=True,
-        text=True,
-    )
+    done = forked.run(textwrap.dedent(code), *args)
     assert done.returncode == 0, done.stderr[-1500:]
     told = [line for line in done.stdout.splitlines() if line.startswith("{")]
     return json.loads(told[-1]) if told else None

@@ -4,11 +4,11 @@ import inspect
 import json
 import os
 import re
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import forked
 import pytest
 from agently import Agently, TriggerFlow
 
@@ -30,14 +30,8 @@ def story_with(folder, name, **changes):
 def run(script, folder, **settings):
     """Run a script in a folder of its own, without the caller's settings of the memory."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("GUMEM_")}
-    return subprocess.run(
-        [sys.executable, str(EXAMPLES / script)],
-        cwd=folder,
-        env={**kept, "PYTHONIOENCODING": "utf-8", **settings},
-        capture_output=True,
-        encoding="utf-8",
-        timeout=SECONDS,
-    )
+    env = {**kept, "PYTHONIOENCODING": "utf-8", **settings}
+    return forked.run(EXAMPLES / script, folder=folder, env=env, timeout=SECONDS)
 
 
 @pytest.fixture(scope="module")

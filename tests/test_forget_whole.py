@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 import bytesearch
+import forked
 import pytest
 from chromaserver import Server
 from e2e import agent_of, attached, pairs
@@ -168,8 +169,7 @@ with ScriptedModel(memory=telling) as model:
 @pytest.mark.parametrize("way", ["fact", "user"])
 def test_a_process_that_is_killed_between_marks_and_deletion_has_forgotten_all(way, tmp_path):
     """Topics, Summary, memo and echoes as well; a sweep alone takes the bytes out."""
-    command = [sys.executable, "-c", _DYING, TESTS, str(tmp_path), way]
-    died = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    died = forked.run(_DYING, TESTS, tmp_path, way)
     assert died.returncode == -9, died.stderr
     assert bytesearch.find(tmp_path, [NAME])
     with RuleModel() as model, opened(tmp_path, model) as gumem:
@@ -185,8 +185,7 @@ def test_a_process_that_is_killed_between_marks_and_deletion_has_forgotten_all(w
 def test_pausing_outlives_a_process_that_is_killed(tmp_path):
     """Who asked to be forgotten and not remembered is not remembered anew."""
     dying = _DYING.replace("    user.forget", "    user.pause()\n    user.forget")
-    command = [sys.executable, "-c", dying, TESTS, str(tmp_path), "user"]
-    died = subprocess.run(command, capture_output=True, timeout=60, check=False)
+    died = forked.run(dying, TESTS, tmp_path, "user")
     assert died.returncode == -9
     with GUMem(tmp_path, shards=2) as gumem:
         assert gumem.user("alice").status()["paused"]

@@ -2,12 +2,11 @@
 
 import contextlib
 import json
-import subprocess
-import sys
 import textwrap
 from datetime import datetime, timezone
 
 import chromadb
+import forked
 import pytest
 from agently import Agently
 from e2e import agent_of, fact_answer, handled_before, pairs, say
@@ -483,9 +482,7 @@ def test_another_process_continues_the_session(tmp_path):
         saved = agent.activated_session.get_json_session()
     more = [("yes", "ok"), TURNS[1]]
     args = [str(tmp_path), saved, json.dumps(more)]
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(CHILD), *args], capture_output=True, text=True
-    )
+    done = forked.run(textwrap.dedent(CHILD), *args)
     assert done.returncode == 0, done.stderr
     with GUMem(tmp_path) as gumem:
         agent, _ = open_agent(gumem)
