@@ -59,8 +59,10 @@ def sabotage(patch: Patch) -> str:
             done = run(target, [patch.test], patch.agently, within=WITHIN)
         except subprocess.TimeoutExpired:
             return "red"  # it ends without the patch, as was seen before
-    seen = {0: "UNSEEN: the test stays green", 1: "red"}
-    return seen.get(done.returncode, f"the test did not run: {done.stdout[-300:]}")
+    if done.returncode == 0:
+        return "UNSEEN: the test stays green"
+    # The process may end by more than the failed test: by a signal that nobody handled any more.
+    return "red" if "\nFAILED " in done.stdout else f"the test did not run: {done.stdout[-300:]}"
 
 
 def main() -> int:
