@@ -18,7 +18,8 @@ from typing import Any
 # after that: until then it may still come, unless nobody holds the request any more.
 FORGOTTEN_AFTER = 600.0
 RECORDED_WITHIN = 10.0
-# Seconds that the record of an answer takes at most, with our work of two messages in it.
+# Seconds that the record of an answer takes at most, with our work of two messages in it; sooner
+# over where the task that records it is done, as when another handler has raised there.
 LANDED_WITHIN = 120.0
 
 WHY = (
@@ -50,6 +51,9 @@ class _Flight:
         failed = task.cancelled() or getattr(task, "_exception", None) is not None
         # What failed is not recorded any more.
         self.until = self.clock() + (-1 if failed else RECORDED_WITHIN)
+
+    def recorded(self, _task: "asyncio.Task[Any]") -> None:
+        self.until = self.clock() - 1
 
     def over(self) -> bool:
         lost = self.done and not self.landing and self.request() is None
@@ -119,10 +123,19 @@ class Flights:
             return others and not any(f.asked in recorded for f in own)
 
     def approach(self, request: object) -> None:
-        """Note that the answer to a request is about to be recorded, however long that takes."""
+        """Note, in the task that does it, that the answer to a request is about to be recorded."""
+        task = asyncio.current_task()
         with self._alone:
             for flight in self._of(request):
                 flight.landing, flight.until = True, self._clock() + LANDED_WITHIN
+                if task is not None:
+                    task.add_done_callback(flight.recorded)
+
+    def fail(self, request: object) -> None:
+        """Note that a request failed: nothing of it will be recorded."""
+        with self._alone:
+            self._flights = [f for f in self._flights if f.request() is not request]
+            self._settle()
 
     def land(self, request: object) -> None:
         """Note that a request was answered and recorded."""

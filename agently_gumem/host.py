@@ -249,8 +249,13 @@ class Host:
             await memory.guarded("tool_calls", memory.took(full_result), None)
 
     async def _answered(self, result: Any, _settings: Any) -> None:
-        """Note that a request's answer is there; called before Agently records it."""
-        self._flights.approach(result.prompt)
+        """Note that a request's answer is there, or failed; called before Agently records it."""
+        try:
+            await result.async_get_text()
+        except Exception:  # noqa: BLE001  # the request's own, which whoever asked gets
+            self._flights.fail(result.prompt)
+        else:
+            self._flights.approach(result.prompt)
 
     async def _recorded(self, result: Any, _settings: Any) -> None:
         """Note that a request's answer was recorded; called after Agently did."""

@@ -792,6 +792,47 @@ async def test_a_request_that_failed_is_over_at_once():
     assert flights.overlapping() == ""
 
 
+@pytest.mark.parametrize("way", ["async_get_data", "async_get_text"])
+async def test_a_failed_request_keeps_no_other_user_out(way, monkeypatch):
+    """Agently asks handlers of an answer also where there is none: nothing will be recorded.
+
+    The very same question of the next user, in the same task, is journaled then.
+    """
+    monkeypatch.setattr("agently_gumem.flights.RECORDED_WITHIN", 0.0)
+    broken = iter([BROKEN[2]] * 2)
+    with ScriptedModel(lambda _: next(broken, "Noted.")) as model, GUMem() as gumem:
+        agent = agent_of(model)
+        memory = gumem.attach(agent, user_id=lambda session_id: session_id, when=Manual())
+        agent.activate_session(session_id="alice")
+        with pytest.raises(Exception, match="500"):
+            await getattr(agent.create_request().input("I drink oolong."), way)()
+        agent.activate_session(session_id="bob")
+        await getattr(agent.create_request().input("I drink oolong."), way)()
+        assert (await memory.async_status())["overlapping"] == ""
+        told = await gumem.user("bob").async_messages(role="user")
+        assert [m.content for m in told] == ["I drink oolong."]
+        assert await gumem.user("alice").async_messages() == []
+
+
+async def test_an_answer_whose_record_was_broken_off_is_over():
+    """Another handler raised before the end was noted: the task that recorded it is done."""
+    flights, hers, his = Flights(), AnyRequest(), AnyRequest()
+
+    async def take_off():
+        flights.take_off(hers, ("alice", "default"), "tea?")
+
+    async def record():
+        flights.approach(hers)
+        raise ConnectionError
+
+    await asyncio.create_task(take_off())
+    with pytest.raises(ConnectionError):
+        await asyncio.create_task(record())
+    await asyncio.sleep(0)  # what waits for the end of that task runs
+    flights.take_off(his, ("bob", "default"), "tea?")
+    assert flights.overlapping() == ""
+
+
 async def test_each_of_two_alike_lands_by_itself():
     """A question that is asked twice at once is under way until both are recorded."""
     flights, first, second, his = Flights(), AnyRequest(), AnyRequest(), AnyRequest()

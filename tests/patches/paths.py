@@ -63,6 +63,20 @@ PATCHES: list[Patch] = [
         f"{TESTS}::test_a_flight_is_over_when_its_record_can_come_no_more",
     ),
     Patch(
+        "8 users: a failed answer",
+        "host.py",
+        "            self._flights.fail(result.prompt)\n",
+        "            self._flights.approach(result.prompt)\n",
+        f"{TESTS}::test_a_failed_request_keeps_no_other_user_out[async_get_data]",
+    ),
+    Patch(
+        "8 users: a record that was broken off",
+        "flights.py",
+        "                    task.add_done_callback(flight.recorded)\n",
+        "                    pass\n",
+        f"{TESTS}::test_an_answer_whose_record_was_broken_off_is_over",
+    ),
+    Patch(
         "8 users: told before it is recorded",
         "host.py",
         '        put_first_extension(self.agent, "finally", self._answered)\n',
