@@ -224,7 +224,7 @@ class AgentMemory:
             raise ConfigError("this agent has a memory already: detach() it before another attach")
         vacate(agent)
         self._agent_before = agent_analysis(agent)
-        for session in agent.sessions.values():
+        for session in list(agent.sessions.values()):
             self._note_before(session)
         if self._existing == "error" and (self._agent_before is not None or self._before):
             raise ConfigError(
@@ -247,7 +247,7 @@ class AgentMemory:
             self._agent.register_session_analysis_handler(self._analysis)
             self._agent.register_session_resize_handler(self._options.strategy, self._execution)
             return
-        for session in self._agent.sessions.values():
+        for session in list(self._agent.sessions.values()):
             self._bind(session)
 
     def _bind(self, session: Any) -> None:
@@ -288,8 +288,11 @@ class AgentMemory:
             self._refused[key] = f"user_id of the session: {type(error).__name__}"
             self._engine.troubles.note("user_id", error)
             return None
-        self._sessions[key] = (session, memory)
-        return memory
+        if held is not None and self._sessions.get(key) is held:
+            del self._sessions[key]  # of a session that was made anew
+        known, first = self._sessions.setdefault(key, (session, memory))
+        memory.ended = first is not memory  # another thread was first: nobody has this one open
+        return first if known is session else None
 
     def _memory_for(self, settings: Any) -> MemorySession | None:
         session = self._host.session_of(settings)

@@ -89,6 +89,8 @@ class Engine:
         self.recall = RecallConfig()
         self._sessions: dict[tuple[str, str, str], weakref.WeakSet[OpenSession]] = {}
         self._sessions_lock = threading.RLock()
+        self.agents_lock = threading.RLock()
+        """Held while something is set on an agent, or taken off: by one thread at a time."""
         self.timers: dict[tuple[str, str, str], asyncio.TimerHandle] = {}
         self.digests: set[asyncio.Task[Any]] = set()
         self.endings: set[concurrent.futures.Future[Any]] = set()
@@ -254,7 +256,7 @@ class Engine:
         # What is the parent's is neither used nor finalised here.
         self._inherited += [self._services, self._scopes]
         self._services, self.forked, self.closing = None, True, False
-        self._sessions_lock = threading.RLock()
+        self._sessions_lock, self.agents_lock = threading.RLock(), threading.RLock()
         self.timers, self.digests, self.endings = {}, set(), set()
         self._scopes, self._sizes, self._bytes = OrderedDict(), {}, 0
         for renew in self.renewals:

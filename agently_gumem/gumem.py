@@ -227,9 +227,10 @@ class GUMem:
             return MemorySession(self._engine, user, session_id, options)
         if getattr(agent, ATTACHED, None) is not None:
             raise ConfigError("this agent is attached: use its memory.session(session_id) instead")
-        bound = _Bound.of(agent, self._engine)
-        memory = MemorySession(self._engine, user, session_id, options, bound.host)
-        bound.add(memory)
+        with self._engine.agents_lock:
+            bound = _Bound.of(agent, self._engine)
+            memory = MemorySession(self._engine, user, session_id, options, bound.host)
+            bound.add(memory)
         self._preload(options)
         return memory
 
@@ -280,9 +281,15 @@ class GUMem:
             session_memo=session_memo,
             record_actions=record_actions,
         )
-        memory = AgentMemory(
-            self._engine, agent, user_id=user_id, space=space, options=options, existing=existing
-        )
+        with self._engine.agents_lock:
+            memory = AgentMemory(
+                self._engine,
+                agent,
+                user_id=user_id,
+                space=space,
+                options=options,
+                existing=existing,
+            )
         self._preload(options)
         return memory
 
@@ -362,7 +369,7 @@ class GUMem:
         scopes = engine.loaded()
         counts: dict[str, int] = dict(engine.troubles.counts)
         for scope in scopes:
-            for what, number in scope.troubles.counts.items():
+            for what, number in dict(scope.troubles.counts).items():  # the worker adds to it
                 counts[what] = counts.get(what, 0) + number
         latest = [t.last for t in (engine.troubles, *(s.troubles for s in scopes)) if t.last]
         store = engine.services.store
@@ -464,9 +471,9 @@ class _Bound:
     def __init__(self, agent: Any, engine: Engine) -> None:
         self.engine = engine
         self.agent = agent
+        self._memories: dict[str, MemorySession] = {}
         self.host = Host(agent, engine, self._resolve, self._release)
         self.host.install()
-        self._memories: dict[str, MemorySession] = {}
 
     @classmethod
     def of(cls, agent: Any, engine: Engine) -> "_Bound":
@@ -484,10 +491,11 @@ class _Bound:
 
     def _release(self, memory: SessionTurns) -> None:
         """Give the agent back as it was when the last of its sessions is detached."""
-        self._memories = {k: m for k, m in self._memories.items() if m is not memory}
-        if not self._memories and getattr(self.agent, BOUND, None) is self:
-            self.host.remove()
-            delattr(self.agent, BOUND)
+        with self.engine.agents_lock:
+            self._memories = {k: m for k, m in self._memories.items() if m is not memory}
+            if not self._memories and getattr(self.agent, BOUND, None) is self:
+                self.host.remove()
+                delattr(self.agent, BOUND)
 
     def _resolve(self, key: str, session: Any) -> MemorySession | None:
         return self._memories.get(key) or self._memories.get(str(session.id))

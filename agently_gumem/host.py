@@ -112,7 +112,7 @@ class Host:
         @functools.wraps(original)
         def call(*args: Any, **kwargs: Any) -> Any:
             before = self.agent.activated_session
-            bound = {id(s): (s, analysis_of(s)) for s in self.agent.sessions.values()}
+            bound = {id(s): (s, analysis_of(s)) for _, s in self._sessions()}
             result = original(*args, **kwargs)
             after = self.agent.activated_session
             held = (weakref.ref(after), time.monotonic()) if after is not None else None
@@ -148,14 +148,18 @@ class Host:
 
     # -- sessions --------------------------------------------------------------------------------
 
+    def _sessions(self) -> list[tuple[str, Any]]:
+        """List the agent's sessions by their keys: another thread may activate one meanwhile."""
+        return list(self.agent.sessions.items())
+
     def key_of(self, session: Any) -> str | None:
         """Return the key of a Session object on the agent; loading a session changes its id."""
-        return next((k for k, s in self.agent.sessions.items() if s is session), None)
+        return next((k for k, s in self._sessions() if s is session), None)
 
     def session_of(self, session_settings: Any) -> Any | None:
         """Find the Session object that a handler was called for."""
         return next(
-            (s for s in self.agent.sessions.values() if s.session_settings is session_settings),
+            (s for _, s in self._sessions() if s.session_settings is session_settings),
             None,
         )
 
@@ -165,7 +169,7 @@ class Host:
         return self._resolve(key, session) if key is not None else None
 
     def _session_for(self, memory: SessionTurns) -> Any | None:
-        found = (s for s in self.agent.sessions.values() if self.memory_of(s) is memory)
+        found = (s for _, s in self._sessions() if self.memory_of(s) is memory)
         return next(found, None)
 
     def window_of(self, memory: SessionTurns) -> Sequence[Any]:

@@ -88,7 +88,8 @@ class SessionPlugin:
         self._refused = ""
         self._said = ""
         agent = agent_of(session)
-        self._on_agent = _OnAgent.of(agent, self.mode.engine) if agent is not None else None
+        with self.mode.engine.agents_lock:
+            self._on_agent = _OnAgent.of(agent, self.mode.engine) if agent is not None else None
         self._host = self._on_agent.host if self._on_agent is not None else None
         key = self._host.key_of(session) if self._host is not None else None
         self._key = key if key is not None else str(session.id)
@@ -321,10 +322,11 @@ class _OnAgent:
 
     def let_go(self) -> None:
         """Give the agent back as it was when no session of it has a plugin of ours any more."""
-        in_use = any(not plugin.off for plugin in self._plugins())
-        if not in_use and getattr(self.agent, BOUND, None) is self:
-            self.host.remove()
-            delattr(self.agent, BOUND)
+        with self.engine.agents_lock:
+            in_use = any(not plugin.off for plugin in self._plugins())
+            if not in_use and getattr(self.agent, BOUND, None) is self:
+                self.host.remove()
+                delattr(self.agent, BOUND)
 
     def _plugins(self) -> Iterator[SessionPlugin]:
         return filter(None, map(self._plugin_of, list(self.agent.sessions.values())))

@@ -6,12 +6,15 @@ import itertools
 import json
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from agently import Agently
 from e2e import AnyRequest, agent_of, attached, fact_answer, pairs, say, seeded, swept
 
 from agently_gumem import ConfigError, EveryNTurns, GUMem, NotFound
 from agently_gumem.flights import Flights
+from agently_gumem.host import Host
 from agently_gumem.testing import RuleModel, ScriptedModel
 
 pytestmark = pytest.mark.host
@@ -424,3 +427,83 @@ async def test_an_error_that_nobody_takes_is_still_reported():
     del task
     gc.collect()
     assert [type(context["exception"]) for context in told] == [ValueError]
+
+
+def at_once(*works):
+    """Do several things at the same time, each in a thread of its own; give what they return."""
+    ready = threading.Barrier(len(works))
+
+    def begin(work):
+        ready.wait(20)
+        return work()
+
+    with ThreadPoolExecutor(len(works)) as pool:
+        return [f.result(20) for f in [pool.submit(begin, work) for work in works]]
+
+
+def test_sessions_that_other_threads_activate_break_no_look_at_an_agent(gumem):
+    """Agently keeps an agent's sessions in a dict, which grows meanwhile."""
+    agent = Agently.create_agent()
+    host = Host(agent, gumem._engine, lambda _key, _session: None)
+
+    class Looked:
+        """A session; while it is looked at another thread activates one."""
+
+        @property
+        def session_settings(self):
+            later = {"session_id": "later"}
+            activating = threading.Thread(target=agent.activate_session, kwargs=later)
+            activating.start()
+            activating.join()
+
+    agent.sessions["first"] = Looked()
+    agent.activate_session(session_id="mine")
+    mine = agent.activated_session
+    assert host.session_of(mine.session_settings) is mine
+    assert list(agent.sessions) == ["first", "mine", "later"]
+
+
+def test_threads_that_ask_first_for_a_session_share_its_memory(gumem):
+    """Two first turns at once: one memory, and one that is open."""
+    both = threading.Barrier(2)
+
+    def user_of(_session_id):
+        both.wait(20)
+        return "alice"
+
+    agent = Agently.create_agent()
+    memory = gumem.attach(agent, user_id=user_of)
+    agent.activate_session(session_id="monday")
+    one, other = at_once(memory.session, memory.session)
+    assert one is other
+    assert [m for m in gumem._engine.sessions() if not m.ended] == [one]
+
+
+def test_threads_that_bind_sessions_of_an_agent_share_what_is_set_on_it(gumem, monkeypatch):
+    """Else each would see the turns of its own users alone, and none that overlap."""
+    came, lock = threading.Semaphore(0), gumem._engine.agents_lock
+    install = Host.install
+
+    class Noting:
+        """The lock, which notes who comes."""
+
+        def __enter__(self):
+            came.release()
+            lock.acquire()
+
+        def __exit__(self, *_):
+            lock.release()
+
+    def when_both_have_come(host):
+        assert all(came.acquire(timeout=20) for _ in range(2))
+        came.release(2)
+        install(host)
+
+    monkeypatch.setattr(gumem._engine, "agents_lock", Noting())
+    monkeypatch.setattr(Host, "install", when_both_have_come)
+    agent = Agently.create_agent()
+    alice, bob = at_once(
+        lambda: gumem.session("alice", "a", agent=agent),
+        lambda: gumem.session("bob", "b", agent=agent),
+    )
+    assert alice.host is bob.host

@@ -119,4 +119,25 @@ PATCHES: list[Patch] = [
         "strayed = False",
         f"{TESTS}::test_a_late_record_in_another_users_session_is_not_kept",
     ),
+    Patch(
+        "8 users: sessions come meanwhile",
+        "host.py",
+        "return list(self.agent.sessions.items())",
+        "return self.agent.sessions.items()",
+        "tests/test_whose.py::test_sessions_that_other_threads_activate_break_no_look_at_an_agent",
+    ),
+    Patch(
+        "8 users: one memory a session",
+        "agent.py",
+        "known, first = self._sessions.setdefault(key, (session, memory))",
+        "known, first = self._sessions[key] = (session, memory)",
+        "tests/test_whose.py::test_threads_that_ask_first_for_a_session_share_its_memory",
+    ),
+    Patch(
+        "8 users: one host an agent",
+        "gumem.py",
+        "        with self._engine.agents_lock:\n            bound =",
+        "        if True:\n            bound =",
+        "tests/test_whose.py::test_threads_that_bind_sessions_of_an_agent_share_what_is_set_on_it",
+    ),
 ]
