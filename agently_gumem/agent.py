@@ -286,7 +286,8 @@ class AgentMemory:
             memory = MemorySession(self._engine, user, key, self._options, self._host)
         except Exception as error:  # noqa: BLE001  # the application's own function
             self._refused[key] = f"user_id of the session: {type(error).__name__}"
-            self._engine.troubles.note("user_id", error)
+            whose = {"user_id": "", "space": self._space, "session_id": key}
+            self._engine.failed("user_id", error, whose)
             return None
         if held is not None and self._sessions.get(key) is held:
             del self._sessions[key]  # of a session that was made anew

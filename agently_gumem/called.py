@@ -2,7 +2,7 @@
 
 import secrets
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,11 +32,15 @@ class Calls:
     Args:
         engine: Knows the memory's own actions, which are left out.
         wanted: Which calls are journaled.
+        failed: Tells what failed in it, on any thread.
     """
 
-    def __init__(self, engine: Engine, wanted: Wanted) -> None:
+    def __init__(
+        self, engine: Engine, wanted: Wanted, failed: Callable[[str, Exception], None]
+    ) -> None:
         self._engine = engine
         self._wanted = wanted
+        self._failed = failed
         self._question = ""
         self._turn = secrets.token_hex(6)
         self._answered = False
@@ -66,7 +70,7 @@ class Calls:
             self._taken.append(_Taken(call, self._question, self._turn))
 
     def _unread(self, error: Exception) -> None:
-        self._engine.troubles.note("tool_calls", error)
+        self._failed("tool_calls", error)
 
     def add(self, happened: Happened) -> None:
         """Let something else wait for the answer."""
@@ -107,5 +111,5 @@ class Calls:
                 await apart(_DECIDED_WITHIN, whose, wanted, call.name, dict(call.arguments))
             )
         except Exception as error:  # noqa: BLE001  # the application's own function
-            self._engine.troubles.note("record_actions", error)
+            self._failed("record_actions", error)
             return False

@@ -70,7 +70,8 @@ async def _each(
             kind = type(cause).__name__
             engine.troubles.note("sweep", cause or error)
             if cause is error:
-                engine.events.tell("failed", {"what": "sweep", "error": kind}, warning=True)
+                told = {"user_id": user_id, "space": space, "what": "sweep", "error": kind}
+                engine.events.tell("failed", told, warning=True)
             _log.warning("the sweep of a user failed: %s", kind)
             failed += 1
     return failed

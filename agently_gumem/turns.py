@@ -135,7 +135,7 @@ class SessionTurns:
         self._detached = False
         self._bound: Any = None
         self._mirror = Mirror()
-        self._calls = Calls(engine, options.record_actions)
+        self._calls = Calls(engine, options.record_actions, self.note_failure)
         self._analysed = False
         self._generation = 0
         """Up to which forgetting its memo was written anew."""

@@ -10,7 +10,7 @@ import pytest
 from agently import Agently
 from e2e import agent_of, attached, hooked
 
-from agently_gumem import EveryNTurns, GUMem
+from agently_gumem import EveryNTurns, GUMem, StoreError
 from agently_gumem.events import MOST_WAITING, Events
 from agently_gumem.testing import Reply, RuleModel, ScriptedModel
 
@@ -105,6 +105,45 @@ def test_a_digest_that_fails_in_a_sweep_is_told_once(use):
         gumem.flush(20)
         assert [(e.payload["user_id"], e.payload["what"]) for e in events] == [("alice", "digest")]
         assert gumem.status()["errors"]["sweep"] == 1
+
+
+async def _refuse(*_):
+    raise StoreError("the disk is full")
+
+
+def test_a_user_for_whom_a_sweep_fails_is_named(monkeypatch):
+    """What went wrong beside a digest is told as one of whom it was, too."""
+    monkeypatch.setattr("agently_gumem.remember.forgetting.retention.expire", _refuse)
+    past = datetime.now(timezone.utc) - timedelta(days=1)
+    with GUMem() as gumem, hooked("gumem.failed") as events:
+        gumem.user("alice").add_messages({"content": TELL, "expires_at": past})
+        assert gumem.sweep()["failed"] == 1
+        gumem.flush(20)
+        whose = {"user_id": "alice", "space": "default"}
+        assert events[0].payload == {**whose, "what": "sweep", "error": "StoreError"}
+
+
+def test_a_session_whose_user_can_not_be_told_is_told_once():
+    """The application's function raised: there is no memory for that session, which is said."""
+
+    def fail(_session_id):
+        raise KeyError("alice@example.org")
+
+    with GUMem() as gumem, hooked("gumem.failed") as events:
+        agent = Agently.create_agent()
+        memory = gumem.attach(agent, user_id=fail)
+        agent.activate_session(session_id="monday")
+        assert memory.status()["active"] is memory.status()["active"] is False
+        gumem.flush(20)
+        assert [e.payload for e in events] == [
+            {
+                "user_id": "",
+                "space": "default",
+                "session_id": "monday",
+                "what": "user_id",
+                "error": "KeyError",
+            }
+        ]
 
 
 def test_what_expires_is_told_as_forgotten():

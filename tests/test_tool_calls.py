@@ -8,7 +8,7 @@ import threading
 from importlib.metadata import version
 
 import pytest
-from e2e import pairs, seeded
+from e2e import hooked, pairs, seeded
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
@@ -240,12 +240,17 @@ def test_names_are_read():
 
 
 def test_a_function_that_fails_costs_the_call_and_no_turn(gumem):
-    """It is told in status(), by its kind."""
+    """It is told in status() and as an event, by its kind."""
 
     def broken(name, arguments):
         raise RuntimeError("secret words")
 
-    assert not kept_with(gumem, broken)
+    with hooked("gumem.failed") as events:
+        assert not kept_with(gumem, broken)
+        gumem.flush(20)
+    (event,) = events
+    assert event.payload["user_id"] == "alice"
+    assert (event.payload["what"], event.payload["error"]) == ("record_actions", "RuntimeError")
     assert gumem.status()["errors"]["record_actions"] == 1
     assert "secret words" not in json.dumps(gumem.status())
 

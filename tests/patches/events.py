@@ -39,4 +39,25 @@ PATCHES: list[Patch] = [
         "        await self._engine.told(self._wait_at_most)\n",
         "tests/test_events.py::test_a_hook_that_blocks_holds_up_no_turn_and_what_it_misses_is_counted",
     ),
+    Patch(
+        "10 events: whose sweep failed",
+        "sweeping.py",
+        'told = {"user_id": user_id, "space": space, "what"',
+        'told = {"what"',
+        "tests/test_events.py::test_a_user_for_whom_a_sweep_fails_is_named",
+    ),
+    Patch(
+        "10 events: whose session failed",
+        "agent.py",
+        'self._engine.failed("user_id", error, whose)',
+        'self._engine.troubles.note("user_id", error)',
+        "tests/test_events.py::test_a_session_whose_user_can_not_be_told_is_told_once",
+    ),
+    Patch(
+        "10 events: a function that fails",
+        "called.py",
+        'self._failed("record_actions", error)',
+        'self._engine.troubles.note("record_actions", error)',
+        "tests/test_tool_calls.py::test_a_function_that_fails_costs_the_call_and_no_turn",
+    ),
 ]
