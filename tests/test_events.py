@@ -5,6 +5,7 @@ import logging
 import threading
 import time
 from datetime import datetime, timedelta, timezone
+from importlib import import_module
 
 import pytest
 from agently import Agently
@@ -113,6 +114,7 @@ async def _refuse(*_):
 
 def test_a_user_for_whom_a_sweep_fails_is_named(monkeypatch):
     """What went wrong beside a digest is told as one of whom it was, too."""
+    import_module("agently_gumem.remember.digest")  # its own `expire` stays as it is
     monkeypatch.setattr("agently_gumem.remember.forgetting.retention.expire", _refuse)
     past = datetime.now(timezone.utc) - timedelta(days=1)
     with GUMem() as gumem, hooked("gumem.failed") as events:
