@@ -8,7 +8,7 @@ import threading
 from importlib.metadata import version
 
 import pytest
-from e2e import hooked, pairs, seeded
+from e2e import agent_of, hooked, pairs, seeded
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
@@ -199,6 +199,25 @@ def test_nothing_is_taken_while_memory_is_paused(gumem):
         memory.user.resume()
         agent.input("Hello?").start()
         assert pairs(memory.user.messages()) == [("user", "Hello?"), ("assistant", "Yes.")]
+
+
+def test_what_stands_beside_a_turn_comes_back_as_no_turn(gumem):
+    """A history that is restored from all that is listed adds nothing but the next turn."""
+    player = Player("Yes.").calls(("shoe_price", {"model": "A", "size": 40}))
+    with ScriptedModel(player) as model:
+        memory = begin(gumem, agent := agent_with(model, shoe_price), "s", when=Manual())
+        remember = memory.actions()[1]
+        assert "kept" in asyncio.run(remember("The user likes red shoes."))
+        agent.input("Price?").start()
+        kept = memory.user.messages("s")
+        assert {m.event_type for m in kept} == {"message", "tool_call", "memory_note"}
+        memory = begin(gumem, agent := agent_of(model), "s", when=Manual())
+        restored = [{"role": m.role, "content": m.content} for m in kept]
+        agent.activated_session.set_chat_history(restored)
+        agent.input("And in blue?").start()
+        after = memory.user.messages("s")
+        assert after[: len(kept)] == kept
+        assert pairs(after[len(kept) :]) == [("user", "And in blue?"), ("assistant", "Yes.")]
 
 
 # -- which ----------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from pydantic_core import PydanticSerializationError
 
 from agently_gumem.errors import ConfigError
 from agently_gumem.privacy import Selection
-from agently_gumem.records import Message, earliest, now, union
+from agently_gumem.records import APART, Message, earliest, now, union
 from agently_gumem.remember import hooking
 from agently_gumem.remember.align import Aligned, Mirror, Said, StoredForm, align, left_out, said
 from agently_gumem.remember.cleaning import Cleaner
@@ -61,6 +61,7 @@ async def journal(
         blank = {i for i, m in enumerate(head) if _is_no_turn(m)}
         stored, form = await all_stored(scope, session_id, mirror, head), form_of(scope)
         gone = left_out(head, mirror.wanted, _restored(mirror, head, stored, form))
+        gone |= _beside(scope, session_id, mirror, head)
         thread = scope.services.worker.thread
         aligned = await thread(align, mirror, head, stored, gone | blank, form)
         await _retract(scope, aligned, gone)
@@ -364,6 +365,24 @@ def _is_no_turn(message: Said) -> bool:
     otherwise be new each time, and an application's own prompt would become a memory.
     """
     return message.role in INSTRUCTIONS or is_noise("message", message.text)
+
+
+def _beside(scope: Scope, session_id: str, mirror: Mirror, head: Sequence[Said]) -> set[int]:
+    """Find what stands beside the turns of a session, as tool calls, and came back as one.
+
+    An application that restores all that `messages()` lists brings it along: it is stored already,
+    and what follows it is known behind it.
+    """
+    seen = mirror.seen
+    if seen is not None and list(head[: len(seen)]) == seen:
+        return set()
+    own = scope.messages_of(session_id)
+    beside = {Said(m.role, m.content) for m in own if m.event_type in APART}
+    return {
+        i
+        for i, message in enumerate(head)
+        if message in beside and not (i and mirror.arrived(i - 1, head[i - 1]))
+    }
 
 
 async def _retract(scope: Scope, aligned: Aligned, gone: set[int]) -> None:

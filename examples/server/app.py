@@ -99,7 +99,8 @@ async def _agent(gumem: GUMem, user: str, session: str) -> Any:
     agent = Agently.create_agent()
     gumem.attach(agent, user_id=user, when=EveryNTurns(4) | Idle(5), wait=0)
     agent.activate_session(session_id=session)
-    said = await gumem.user(user).async_messages(session, limit=RESTORED)
+    # What was said, and not what tools returned: a model takes no line of a tool without its call.
+    said = await gumem.user(user).async_messages(session, event_type="message", limit=RESTORED)
     agent.activated_session.set_chat_history([{"role": m.role, "content": m.content} for m in said])
     return agent
 

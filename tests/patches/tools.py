@@ -214,4 +214,11 @@ PATCHES: list[Patch] = [
         "if any(True for",
         ACTIONS + "test_what_only_sounds_like_it_is_not",
     ),
+    Patch(
+        "5 tool results: restored",
+        "remember/journal.py",
+        "        gone |= _beside(scope, session_id, mirror, head)\n",
+        "",
+        CALLS + "test_what_stands_beside_a_turn_comes_back_as_no_turn",
+    ),
 ]
