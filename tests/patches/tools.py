@@ -70,7 +70,7 @@ PATCHES: list[Patch] = [
     Patch(
         "5 tool results: a broken function",
         "called.py",
-        '            self._engine.troubles.note("record_actions", error)\n            return False',
+        '            self._failed("record_actions", error)\n            return False',
         "            raise",
         CALLS + "test_a_function_that_fails_costs_the_call_and_no_turn",
     ),
