@@ -6,6 +6,7 @@ from typing import Any, Literal, cast
 
 from agently_gumem.engine import Engine, checked_name
 from agently_gumem.errors import ConfigError, NotFound
+from agently_gumem.flights import Owner
 from agently_gumem.host import Host
 from agently_gumem.options import SessionOptions
 from agently_gumem.records import MemoryContext
@@ -55,7 +56,9 @@ class AgentMemory:
         self._options = options
         self._sessions: dict[str, tuple[Any, MemorySession]] = {}
         self._refused: dict[str, str] = {}
-        self._host = Host(agent, engine, self._resolve, on_activate=self._bind_later)
+        self._host = Host(
+            agent, engine, self._resolve, on_activate=self._bind_later, owner=self._owner
+        )
         self._existing: Existing = existing
         self._before: dict[int, tuple[Any, Any]] = {}
         self._bound: dict[int, Any] = {}
@@ -188,6 +191,9 @@ class AgentMemory:
         if callable(self._user_id):
             return None
         return UserMemory(self._engine, self._user_id, self._space)
+
+    def _owner(self) -> Owner | None:
+        return None if callable(self._user_id) else (self._user_id, self._space)
 
     def _flushed(self) -> MemorySession:
         if self._agent.activated_session is None:

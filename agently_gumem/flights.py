@@ -13,9 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-# A request that was left without an end (a generator that was closed early) counts as over then;
-# sooner where the task that carried it is done. An answer begins to be recorded some milliseconds
-# after that: until then it may still come, unless nobody holds the request any more.
+# A request that was left without an end (a generator that was closed early) keeps nobody's memory
+# off after that; sooner where the task that carried it is done, since an answer begins to be
+# recorded some milliseconds later. As long as somebody holds the request its record may still come,
+# such as that of a stream whose reader pauses: then it counts again.
 FORGOTTEN_AFTER = 600.0
 RECORDED_WITHIN = 10.0
 # Seconds that the record of an answer takes at most, with our work of two messages in it; sooner
@@ -38,7 +39,7 @@ class _Flight:
     asked: str
     clock: Callable[[], float]
     until: float
-    """Over by then at the latest."""
+    """It keeps nobody's memory off after that."""
     done: bool = False
     """The task that carried it is."""
     landing: bool = False
@@ -49,22 +50,29 @@ class _Flight:
             return
         # Not by `exception()`: asyncio then says no more of an error that nobody takes.
         failed = task.cancelled() or getattr(task, "_exception", None) is not None
-        # What failed is not recorded any more.
+        # What failed is hardly recorded any more.
         self.until = self.clock() + (-1 if failed else RECORDED_WITHIN)
 
     def recorded(self, _task: "asyncio.Task[Any]") -> None:
         self.until = self.clock() - 1
 
+    def late(self) -> bool:
+        """Tell whether it keeps nobody's memory off any more; its record may still come."""
+        return self.clock() > self.until
+
     def over(self) -> bool:
-        lost = self.done and not self.landing and self.request() is None
-        return lost or self.clock() > self.until
+        """Tell whether nothing can come of it any more."""
+        if self.landing:
+            return self.late()
+        return self.request() is None and (self.done or self.late())
 
     def told_from(self, asked: str) -> bool:
         """Tell whether its record would be known as its own beside that of another question.
 
         Only once the model has answered or failed: then nothing but the record can come of it.
         """
-        return self.done and self.asked not in asked and asked not in self.asked
+        answered = self.done or self.landing
+        return answered and self.asked not in asked and asked not in self.asked
 
 
 class Flights:
@@ -104,7 +112,7 @@ class Flights:
             task.add_done_callback(flight.carried)
         with self._alone:
             self._settle()
-            others = [f for f in self._flights if f.owner != owner]
+            others = self._others(owner)
             self._flights.append(flight)
             if active not in (None, owner) or any(not f.told_from(asked) for f in others):
                 self._overlap = WHY
@@ -118,18 +126,22 @@ class Flights:
         """
         with self._alone:
             self._settle()
-            others = any(f.owner != owner for f in self._flights)
             own = (f for f in self._flights if f.owner == owner)
-            return others and not any(f.asked in recorded for f in own)
+            return bool(self._others(owner)) and not any(f.asked in recorded for f in own)
 
     def approach(self, request: object) -> None:
         """Note, in the task that does it, that the answer to a request is about to be recorded."""
         task = asyncio.current_task()
         with self._alone:
             for flight in self._of(request):
+                was_late = flight.late()
                 flight.landing, flight.until = True, self._clock() + LANDED_WITHIN
                 if task is not None:
                     task.add_done_callback(flight.recorded)
+                others = self._others(flight.owner) if was_late else []
+                # Who asked meanwhile was not compared with it.
+                if any(not flight.told_from(other.asked) for other in others):
+                    self._overlap = WHY
 
     def fail(self, request: object) -> None:
         """Note that a request failed: nothing of it will be recorded."""
@@ -153,12 +165,15 @@ class Flights:
             self._settle()
             return self._overlap
 
+    def _others(self, owner: Owner) -> list[_Flight]:
+        return [f for f in self._flights if f.owner != owner and not f.late()]
+
     def _of(self, request: object) -> list[_Flight]:
         return [f for f in self._flights if f.request() is request]
 
     def _settle(self) -> None:
         self._flights = [f for f in self._flights if not f.over()]
-        if not self._flights:
+        if all(f.late() for f in self._flights):
             self._overlap = ""
 
 

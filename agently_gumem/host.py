@@ -8,14 +8,13 @@ import contextvars
 import functools
 import json
 import logging
-import time
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from agently_gumem.engine import Engine
 from agently_gumem.errors import Closed
-from agently_gumem.flights import FORGOTTEN_AFTER, Flights
+from agently_gumem.flights import Flights, Owner
 from agently_gumem.held import MARK, Held, fingerprint, is_ours
 from agently_gumem.recall.memo import render_memo
 from agently_gumem.session import MemorySession
@@ -35,9 +34,9 @@ SECTION = "CHAT SESSION MEMO"
 # Seconds that a question waits for what is recalled for it; then it is asked without.
 RECALL_WITHIN = 20.0
 _log = logging.getLogger("agently_gumem")
-# The session that this very task or thread has activated last, and when: another one may have
-# activated its own before the request of this one is on its way.
-_activated: "contextvars.ContextVar[tuple[weakref.ref[Any], float] | None]"
+# By agent, the session that this very task or thread has activated last on it: another one may
+# have activated its own before the request of this one is on its way.
+_activated: "contextvars.ContextVar[dict[int, weakref.ref[Any]] | None]"
 _activated = contextvars.ContextVar("gumem_activated", default=None)
 Resolve = Callable[[str, Any], MemorySession | None]
 
@@ -51,6 +50,7 @@ class Host:
         resolve: (key of the session on the agent, Session object) -> its memory, or None.
         on_release: Called when one session's memory is detached on its own.
         on_activate: Called with the Session object after each `activate_session`.
+        owner: Gives whose all sessions of the agent are; None where each is somebody's.
     """
 
     def __init__(
@@ -60,12 +60,14 @@ class Host:
         resolve: Resolve,
         on_release: Callable[[SessionTurns], None] | None = None,
         on_activate: Callable[[Any], None] | None = None,
+        owner: Callable[[], Owner | None] = lambda: None,
     ) -> None:
         self.agent = agent
         self._engine = engine
         self._resolve = resolve
         self._on_release = on_release
         self._on_activate = on_activate
+        self._owner_of_all = owner
         self._flights = Flights()
         self._set_input_keys = False
         self._wrappers: dict[str, Any] = {}
@@ -115,8 +117,7 @@ class Host:
             bound = {id(s): (s, analysis_of(s)) for _, s in self._sessions()}
             result = original(*args, **kwargs)
             after = self.agent.activated_session
-            held = (weakref.ref(after), time.monotonic()) if after is not None else None
-            _activated.set(held)
+            self._note_activated(after)
             self._bind_again(bound)
             if self._active and self._on_activate is not None and after is not None:
                 self._on_activate(after)
@@ -125,6 +126,14 @@ class Host:
             return result
 
         return call
+
+    def _note_activated(self, session: Any | None) -> None:
+        """Note in the caller's context which session it has activated on this agent; None: none."""
+        held = {a: s for a, s in (_activated.get() or {}).items() if s() is not None}
+        held.pop(id(self.agent), None)
+        if session is not None:
+            held[id(self.agent)] = weakref.ref(session)
+        _activated.set(held)
 
     def _bind_again(self, bound: dict[int, tuple[Any, Any]]) -> None:
         """Give a session its own analysis handler back, which activating it wipes."""
@@ -237,7 +246,14 @@ class Host:
         if self._active and session is None and not self._warned:
             self._warned = True
             _log.warning("a turn without an active session is not remembered: activate_session()")
-        if not self._active or session is None:
+        if not self._active:
+            return
+        try:
+            self._take_off(prompt, session)
+        except Exception as error:  # noqa: BLE001  # the border to the user's turn
+            self._engine.failed("recall", error, {})
+            return
+        if session is None:
             return
         if self._engine.gone:
             self._engine.say_gone()
@@ -265,17 +281,24 @@ class Host:
         """Note that a request's answer was recorded; called after Agently did."""
         self._flights.land(result.prompt)
 
-    def _asking(self, active: SessionTurns) -> tuple[str, str]:
-        """Say who asks: whose session the caller has activated, not long ago, or the active one."""
-        held, when = _activated.get() or (None, 0.0)
-        recent = held is not None and time.monotonic() - when < FORGOTTEN_AFTER
-        session = held() if held is not None and recent else None
-        return _owner((self.memory_of(session) if session is not None else None) or active)
+    def _take_off(self, prompt: Any, active: Any | None) -> None:
+        """Note a request; also one that no memory serves: what is recorded of it is nobody's."""
+        held = (_activated.get() or {}).get(id(self.agent))
+        session = held() if held is not None else None
+        asking = active if session is None or self.key_of(session) is None else session
+        self._flights.take_off(
+            prompt, self._whose(asking), _recorded(prompt), active=self._whose(active)
+        )
+
+    def _whose(self, session: Any | None) -> Owner:
+        """Say whose what is recorded in a session is; one without a memory is nobody's."""
+        memory = self.memory_of(session) if session is not None else None
+        if memory is not None:
+            return _owner(memory)
+        return self._owner_of_all() or ("", "")
 
     async def _inject(self, memory: MemorySession, session: Any, prompt: Any) -> None:
-        asked = prompt.get("input")
-        recorded = make_safe(asked).strip() if isinstance(asked, str) else ""
-        self._flights.take_off(prompt, self._asking(memory), recorded, active=_owner(memory))
+        recorded = _recorded(prompt)
         self._engine.budget.own.begin(memory.user_id, memory, recorded)
         ours = session.memo is None or is_ours(session.memo, session.session_settings)
         if self.overlapping():
@@ -313,6 +336,12 @@ def _set_section(prompt: Any, text: str) -> None:
         prompt.set(SECTION, text)
     elif SECTION in prompt:
         del prompt[SECTION]
+
+
+def _recorded(prompt: Any) -> str:
+    """Return what will be recorded of the question; empty where that is not known."""
+    asked = prompt.get("input")
+    return make_safe(asked).strip() if isinstance(asked, str) else ""
 
 
 def _question(prompt: Any) -> str:

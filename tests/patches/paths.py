@@ -3,6 +3,7 @@
 from patches._patch import Patch
 
 TESTS = "tests/test_call_paths.py"
+FLIGHTS = "tests/test_flights.py"
 PATCHES: list[Patch] = [
     Patch(
         "4 paths: attempts by fields",
@@ -94,23 +95,68 @@ PATCHES: list[Patch] = [
     Patch(
         "8 users: who activated",
         "host.py",
-        "self._flights.take_off(prompt, self._asking(memory), recorded, active=_owner(memory))",
-        "self._flights.take_off(prompt, _owner(memory), recorded)",
+        "prompt, self._whose(asking), _recorded(prompt), active=self._whose(active)\n",
+        "prompt, self._whose(active), _recorded(prompt)\n",
         f"{TESTS}::test_two_tasks_that_activate_and_ask_at_once_are_told_apart",
     ),
     Patch(
         "8 users: an open stream",
         "flights.py",
-        "return self.done and self.asked not in asked and asked not in self.asked",
+        "return answered and self.asked not in asked and asked not in self.asked",
         "return True",
         f"{TESTS}::test_a_stream_left_open_while_another_user_asks_is_not_kept",
     ),
     Patch(
         "8 users: over is over",
         "flights.py",
-        "return self.done and self.asked not in asked and asked not in self.asked",
+        "return answered and self.asked not in asked and asked not in self.asked",
         "return False",
         f"{TESTS}::test_another_user_who_asks_right_after_is_served",
+    ),
+    Patch(
+        "8 users: activated on which agent",
+        "host.py",
+        "        held.pop(id(self.agent), None)\n",
+        "        held.clear()\n",
+        f"{FLIGHTS}::test_who_activated_a_session_does_not_ask_as_another_ones_user"
+        "[also_on_another]",
+    ),
+    Patch(
+        "8 users: activated without memory",
+        "host.py",
+        "asking = active if session is None or self.key_of(session) is None else session\n",
+        "asking = session if session is not None and self.memory_of(session) else active\n",
+        f"{FLIGHTS}::test_who_activated_a_session_does_not_ask_as_another_ones_user"
+        "[in_one_without_memory]",
+    ),
+    Patch(
+        "8 users: asked without memory",
+        "host.py",
+        "            self._take_off(prompt, session)\n",
+        "            if session is not None and self.memory_of(session) is not None:\n"
+        "                self._take_off(prompt, session)\n",
+        f"{FLIGHTS}::test_what_is_asked_without_memory_is_kept_in_nobody_elses",
+    ),
+    Patch(
+        "8 users: one user's agent",
+        "host.py",
+        'return self._owner_of_all() or ("", "")',
+        'return ("", "")',
+        f"{FLIGHTS}::test_an_agent_of_one_user_is_that_users_whoever_asks",
+    ),
+    Patch(
+        "8 users: a reader that pauses",
+        "flights.py",
+        "        return self.request() is None and (self.done or self.late())\n",
+        "        return self.late() or (self.done and self.request() is None)\n",
+        f"{FLIGHTS}::test_a_stream_whose_reader_pauses_is_nobody_elses",
+    ),
+    Patch(
+        "8 users: late and alike",
+        "flights.py",
+        "others = self._others(flight.owner) if was_late else []",
+        "others = []",
+        f"{FLIGHTS}::test_a_record_that_comes_late_is_its_askers",
     ),
     Patch(
         "8 users: a late record",
