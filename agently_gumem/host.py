@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from agently_gumem.engine import Engine
+from agently_gumem.engine import Engine, switched_off
 from agently_gumem.errors import Closed
 from agently_gumem.flights import Flights, Owner
 from agently_gumem.held import MARK, Held, fingerprint, is_ours
@@ -255,6 +255,9 @@ class Host:
             return
         if session is None:
             return
+        if switched_off() and is_ours(session.memo, session.session_settings):
+            # Switched off in the middle: what Agently holds stays, and is not sent.
+            _set_section(prompt, "")
         if self._engine.gone:
             self._engine.say_gone()
         memory = self.memory_of(session)

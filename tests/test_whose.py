@@ -294,6 +294,22 @@ def test_a_switch_turns_memory_off_and_leaves_the_chat(model, gumem, monkeypatch
     assert "Biscuit" in json.dumps(pairs(gumem.user("alice").messages()))
 
 
+@pytest.mark.parametrize("way", [attached, seeded])
+def test_a_switch_in_the_middle_holds_back_the_memo_as_well(way, gumem, monkeypatch):
+    """What Agently holds between requests is not sent while memory is off; then it is again."""
+    with RuleModel("Noted.") as model:
+        agent = agent_of(model)
+        way(gumem, agent, "s", when=EveryNTurns(1), wait=10)
+        agent.input("I am allergic to peanuts.").start()
+        assert "peanuts" in agent.activated_session.memo
+        monkeypatch.setenv("GUMEM_OFF", "1")
+        agent.input("Say hello.").start()
+        assert model.chat_requests[-1].memo_section is None
+        monkeypatch.delenv("GUMEM_OFF")
+        agent.input("Say hello again.").start()
+        assert "peanuts" in model.chat_requests[-1].memo_section
+
+
 def test_with_memory_off_the_store_is_not_even_opened(monkeypatch):
     """GUMEM_OFF=1 also helps where the store itself is what is broken."""
     monkeypatch.setenv("GUMEM_OFF", "1")
