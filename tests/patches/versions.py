@@ -10,7 +10,8 @@ PATCHES: list[Patch] = [
     Patch(
         "1 versions: sessions that are there",
         "agent.py",
-        "        for session in list(self._agent.sessions.values()):\n            self._bind(session)\n",
+        "        for session in list(self._agent.sessions.values()):\n"
+        "            self._bind(session)\n",
         "        pass\n",
         HERE + "test_a_session_that_is_served_without_being_activated_again",
         OLDEST,
