@@ -148,19 +148,17 @@ class Lease:
 
     async def _taken(self, epoch: int, holder: str) -> Standing:
         """Take a turn, or see who has it; what is taken for a caller that gave up is given on."""
-        take = self._worker.thread(self._rows.take_turn, self._name, epoch, holder)
-        taking = asyncio.ensure_future(take)
+        taking = _Taking(self._rows, self._name, epoch, holder)
         try:
-            return await asyncio.shield(taking)
+            return await self._worker.thread(taking.take)
         except asyncio.CancelledError:
-            self._worker.spawn(self._give_up(taking, epoch, holder))
+            if taking.give_up():
+                self._worker.spawn(self._give_on(epoch))
             raise
 
-    async def _give_up(self, taking: "asyncio.Future[Standing]", epoch: int, holder: str) -> None:
+    async def _give_on(self, epoch: int) -> None:
         with contextlib.suppress(StoreError):  # then it ends by itself, without a beat
-            standing = await taking
-            if (standing.epoch, standing.holder) == (epoch, holder):
-                await self._worker.thread(self._rows.end_turn, self._name, epoch)
+            await self._worker.thread(self._rows.end_turn, self._name, epoch)
 
     async def release(self) -> None:
         """Give the turn on; where the store can't be reached it ends by itself."""
@@ -189,6 +187,33 @@ class Lease:
             with contextlib.suppress(StoreError):
                 if not await self._worker.thread(self._rows.keep_turn, self._name, epoch, beat):
                     return  # who writes next looks, finds it lost, and decides anew
+
+
+class _Taking:
+    """A turn that is being taken in a thread, which ends also where its caller's loop does not."""
+
+    def __init__(self, rows: ScopedStore, name: str, epoch: int, holder: str) -> None:
+        self._rows = rows
+        self._name = name
+        self._own = (epoch, holder)
+        self._guard = threading.Lock()
+        self._got = self._given_up = False
+
+    def take(self) -> Standing:
+        """Take it, and give it on at once where nobody waits for it any more."""
+        standing = self._rows.take_turn(self._name, *self._own)
+        with self._guard:
+            self._got = (standing.epoch, standing.holder) == self._own
+            unwanted = self._got and self._given_up
+        if unwanted:
+            self._rows.end_turn(self._name, standing.epoch)
+        return standing
+
+    def give_up(self) -> bool:
+        """Wait no longer; tell whether the turn was got by then, which the caller gives on."""
+        with self._guard:
+            self._given_up = True
+            return self._got
 
 
 def _next_epoch(standing: Standing | None, watch: Watch) -> int | None:

@@ -29,7 +29,9 @@ def server(tmp_path_factory):
 @pytest.fixture
 def rows(server, request):
     """The rows of a user, opened twice, as two processes do."""
-    opened = [_store(server.client(), request.node.name) for _ in range(2)]
+    opened = [
+        _store(server.client(), request.node.name.replace("[", "_").rstrip("]")) for _ in range(2)
+    ]
     yield [store.scope("alice", "default") for store in opened]
     for store in opened:
         store.close()
@@ -136,6 +138,47 @@ def test_who_gives_up_while_it_takes_a_turn_leaves_it_free(rows, worker):
         await other.release()
 
     worker.run(give_up)
+
+
+class Slow:
+    """A worker on which a turn is taken, before or after `go_on`, and its caller hears of it late.
+
+    Args:
+        worker: Does the work.
+        go_on: For what the thread waits before it takes the turn; None: the caller waits after it.
+    """
+
+    def __init__(self, worker, go_on=None):
+        self._worker, self._go_on, self.taking = worker, go_on, threading.Event()
+        self.spawn = worker.spawn
+
+    async def thread(self, fn, *args):
+        """Run it; what takes a turn slowly."""
+        if fn.__name__ != "take":
+            return await self._worker.thread(fn, *args)
+        if self._go_on is not None:
+            return await self._worker.thread(self._when_told, fn)
+        await self._worker.thread(fn)
+        self.taking.set()
+        return await asyncio.Event().wait()
+
+    def _when_told(self, fn):
+        self.taking.set()
+        self._go_on.wait(20)
+        return fn()
+
+
+@pytest.mark.parametrize("go_on", [threading.Event(), None], ids=["before", "after"])
+def test_who_closes_while_it_takes_a_turn_leaves_it_free(go_on, rows):
+    """Nobody in another process waits until a process that was closed counts as dead."""
+    closed = Worker()
+    slow = Slow(closed, go_on)
+    waiting = closed.submit(Lease(rows[0], "digest", 600.0, slow).acquire)
+    assert slow.taking.wait(20)
+    if go_on is not None:
+        waiting.add_done_callback(lambda _: go_on.set())
+    closed.close(20.0, lambda: None)
+    assert rows[1].standing("digest").free
 
 
 def test_a_late_sign_of_life_brings_no_turn_back(rows):

@@ -182,8 +182,22 @@ PATCHES: list[Patch] = [
     Patch(
         "9 turns: given up while taken",
         "lease.py",
-        "            self._worker.spawn(self._give_up(taking, epoch, holder))\n",
-        "",
+        "            unwanted = self._got and self._given_up\n",
+        "            unwanted = False\n",
         "tests/test_lease.py::test_who_gives_up_while_it_takes_a_turn_leaves_it_free",
+    ),
+    Patch(
+        "9 turns: closed while taken",
+        "lease.py",
+        "            unwanted = self._got and self._given_up\n",
+        "            unwanted = False\n",
+        "tests/test_lease.py::test_who_closes_while_it_takes_a_turn_leaves_it_free",
+    ),
+    Patch(
+        "9 turns: given up once taken",
+        "lease.py",
+        "                self._worker.spawn(self._give_on(epoch))\n",
+        "                pass\n",
+        "tests/test_lease.py::test_who_closes_while_it_takes_a_turn_leaves_it_free",
     ),
 ]
