@@ -185,6 +185,8 @@ PATCHES: list[Patch] = [
         "        with self._engine.agents_lock:\n            bound =",
         "        if True:\n            bound =",
         "tests/test_whose.py::test_threads_that_bind_sessions_of_an_agent_share_what_is_set_on_it",
+    ),
+    Patch(
         "4 paths: switched off in the middle",
         "host.py",
         "if switched_off() and is_ours(session.memo, session.session_settings):",

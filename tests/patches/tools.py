@@ -182,8 +182,8 @@ PATCHES: list[Patch] = [
     Patch(
         "6 actions: a token is stored",
         "scope.py",
-        "            self.asked[row.id] = json.loads(row.document)\n",
-        "            pass\n",
+        'self.asked = _documents(rows, "asked")',
+        "self.asked = {}",
         ACTIONS + "test_a_token_counts_in_another_process_and_not_for_ever",
     ),
     Patch(

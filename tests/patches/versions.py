@@ -119,7 +119,7 @@ PATCHES: list[Patch] = [
     Patch(
         "1 versions: what is taken out",
         "versions.py",
-        "    del agent.extension_handlers[kind]\n",
+        "    _set_extensions(agent, kind, rest)\n",
         "",
         "tests/test_ways_in.py::test_detach_gives_the_agent_back_as_it_was",
     ),
