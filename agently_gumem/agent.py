@@ -11,7 +11,7 @@ from agently_gumem.host import Host
 from agently_gumem.options import SessionOptions
 from agently_gumem.records import MemoryContext
 from agently_gumem.remember.job import DigestReport
-from agently_gumem.session import MemorySession
+from agently_gumem.session import UNTOLD, MemorySession
 from agently_gumem.tools import Action, ForgetPolicy, actions
 from agently_gumem.turns import NOTHING, Handled
 from agently_gumem.user import UserMemory
@@ -104,15 +104,15 @@ class AgentMemory:
 
         With an active session this holds all of `MemorySession.status`. Without one, `session_id`
         is None and `active` False; the counts are then those of the user's `UserMemory.status`,
-        over all sessions, and are there only where `user_id` is a text.
+        over all sessions, and None where `user_id` is a function.
         """
         told, of = self._standing()
-        return {**told, **(of.status() if of is not None else {})}
+        return {**UNTOLD, **told, **(of.status() if of is not None else {})}
 
     async def async_status(self) -> dict[str, Any]:
         """Await `status`."""
         told, of = self._standing()
-        return {**told, **(await of.async_status() if of is not None else {})}
+        return {**UNTOLD, **told, **(await of.async_status() if of is not None else {})}
 
     # -- the active session's own methods --------------------------------------------------------
 

@@ -248,6 +248,7 @@ class Host:
             _log.warning("a turn without an active session is not remembered: activate_session()")
         if not self._active:
             return
+        held = session is not None and is_ours(session.memo, session.session_settings)
         try:
             self._take_off(prompt, session)
         except Exception as error:  # noqa: BLE001  # the border to the user's turn
@@ -255,8 +256,9 @@ class Host:
             return
         if session is None:
             return
-        if switched_off() and is_ours(session.memo, session.session_settings):
-            # Switched off in the middle: what Agently holds stays, and is not sent.
+        if held and (switched_off() or session.memo is None):
+            # Switched off in the middle: what Agently holds stays, and is not sent. Nor is what was
+            # taken out just now, since another user's settings are there.
             _set_section(prompt, "")
         if self._engine.gone:
             self._engine.say_gone()

@@ -17,12 +17,13 @@ from typing import Any, ClassVar
 from agently_gumem.agent import ATTACHED, BOUND, UserOf, vacate
 from agently_gumem.engine import Engine, checked_name, switched_off
 from agently_gumem.errors import ConfigError, NotFound
-from agently_gumem.held import Held
+from agently_gumem.held import Held, is_ours
 from agently_gumem.host import Host
 from agently_gumem.options import SessionOptions
 from agently_gumem.session import MemorySession
 from agently_gumem.turns import SessionTurns
 from agently_gumem.user import UserMemory
+from agently_gumem.versions import put_memo
 
 KIND = "SessionMemory"
 # What an agent gives to its sessions so that they fetch its store; the older name up to 4.1.4.1.
@@ -175,6 +176,7 @@ class SessionPlugin:
         memory = self.resolved()
         if memory is not None and self._named() not in (None, memory.user_id):
             self._why = _ANOTHERS
+            self._drop_memo()
             return None
         return memory
 
@@ -234,6 +236,12 @@ class SessionPlugin:
         else:
             before.detach()
 
+    def _drop_memo(self) -> None:
+        """Take out what the session holds of its own user's memory: another one asks in it now."""
+        session = self.session
+        if is_ours(session.memo, session.session_settings):
+            put_memo(session, None)
+
     def _made(self) -> MemorySession | None:
         mode = self.mode
         try:
@@ -242,6 +250,7 @@ class SessionPlugin:
                 return None
             if self._owner not in (None, name):
                 self._why = _ANOTHERS
+                self._drop_memo()
                 return None
             user = UserMemory(mode.engine, name, mode.space)
             memory = MemorySession(mode.engine, user, self._key, mode.options, self._host)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agently_gumem.engine import checked_name
-from agently_gumem.errors import ConfigError
+from agently_gumem.errors import ConfigError, StoreError
 from agently_gumem.records import MemoryContext, Message, now
 from agently_gumem.remember import journal as journaling
 from agently_gumem.remember.job import DigestReport
@@ -32,6 +32,17 @@ class StageEnd:
     before it is the stage's."""
     wait: bool = True
     """Wait for the digest, as long as a turn may."""
+
+
+UNTOLD: dict[str, Any] = {
+    **dict.fromkeys(("paused", "messages", "pending", "facts", "last_digest", "waiting_for")),
+    "failed": [],
+    "dropped": {},
+    "digest_running": False,
+    "next_attempt_in_turns": 0,
+    "left_out_of_index": 0,
+}
+"""What `status` says of what can't be told now."""
 
 
 class MemorySession(SessionTurns):
@@ -193,7 +204,8 @@ class MemorySession(SessionTurns):
     def status(self) -> dict[str, Any]:
         """Say how this session's memory stands: counts, reasons, never a user's text.
 
-        After `close` it says that, without the counts, which are the store's to tell.
+        Counts are the store's to tell: they are None where it can't be read, after `close`, and
+        while memory is off.
         """
         return self._standing() if self._engine.gone else self.worker.run(self._status)
 
@@ -202,27 +214,41 @@ class MemorySession(SessionTurns):
         return self._standing() if self._engine.gone else await self.worker.arun(self._status)
 
     def _standing(self) -> dict[str, Any]:
-        closed = self._engine.gone
-        return {**self.ref(), "active": self.active, "closed": closed, "limits": self._limits()}
+        troubles = self._engine.troubles
+        return {
+            **self.ref(),
+            **UNTOLD,
+            "digest_running": self._digests.running,
+            "active": self.active,
+            "closed": self._engine.gone,
+            "limits": self._limits(),
+            "errors": dict(troubles.counts),
+            "last_error": troubles.last,
+        }
 
     async def _status(self) -> dict[str, Any]:
         told = self._standing()
         if self.host is not None and (why := self.host.overlapping()):
             told["overlapping"] = why
+        last = self._digests.last
+        told["last_digest"] = last.payload() if last is not None else None
         if not self.active:
             return told
+        try:
+            return {**told, **await self._counts()}
+        except StoreError as error:
+            self.note_failure("status", error)
+            return {**self._standing(), "last_digest": told["last_digest"]}
+
+    async def _counts(self) -> dict[str, Any]:
         async with self._use() as scope:
             own = scope.messages_of(self.session_id)
-            last = self._digests.last
             return {
-                **told,
                 "paused": scope.paused,
                 "messages": len(own),
                 "pending": sum(m.status in ("pending", "chunked") for m in own),
                 "failed": [m.id for m in own if m.status == "failed"],
                 "facts": sum(f.validity == "active" for f in scope.index.facts.values()),
-                "digest_running": self._digests.running,
-                "last_digest": last.payload() if last is not None else None,
                 "next_attempt_in_turns": scope.backoff.turns_left,
                 "waiting_for": self._engine.budget.waiting_for(*self._digests.key),
                 "dropped": dict(scope.dropped),

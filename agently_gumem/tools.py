@@ -111,15 +111,15 @@ def actions(
 
     async def forget_memory(
         ids: Annotated[str, "Ids of entries that recall_memory returned, apart by spaces"] = "",
-        token: Annotated[str, "The token of the first call, once the user has agreed"] = "",
+        code: Annotated[str, "The code of the first call, once the user has agreed"] = "",
     ) -> dict[str, Any]:
         """Forget entries of the memory for good, when the user asks for it.
 
         Where it has to be confirmed, the first call forgets nothing: it returns what would go and
-        a token. Show both to the user, and call again with the token after the user has agreed.
+        a code. Show both to the user, and call again with the code after the user has agreed.
         """
         confirm = forget == "confirm"
-        return await _answered(of, lambda memory: _forget(memory, ids, token, confirm=confirm))
+        return await _answered(of, lambda memory: _forget(memory, ids, code, confirm=confirm))
 
     made: list[Action] = [recall_memory, remember]
     if forget != "off":
@@ -205,9 +205,9 @@ async def _remember(memory: Owner, text: object) -> dict[str, Any]:
     return {"kept": note_id, "note": "it becomes a fact where the user's own words say it"}
 
 
-async def _forget(memory: Owner, ids: object, token: object, *, confirm: bool) -> dict[str, Any]:
+async def _forget(memory: Owner, ids: object, code: object, *, confirm: bool) -> dict[str, Any]:
     async with memory.use() as scope:
-        told = token.strip().upper() if isinstance(token, str) else ""
+        told = code.strip().upper() if isinstance(code, str) else ""
         if confirm and told:
             confirmed = await _confirmed(scope, told, memory.talk)
             if isinstance(confirmed, str):
@@ -251,12 +251,12 @@ def _by_layer(scope: Scope, wanted: Sequence[str]) -> dict[str, list[str]]:
 
 
 async def _asked(scope: Scope, ids: Sequence[str], talk: str | None) -> dict[str, Any]:
-    """Say what would go, and give the token with which it goes after the user's next message."""
-    token = "".join(secrets.choice(_ALPHABET) for _ in range(6))
+    """Say what would go, and give the code with which it goes after the user's next message."""
+    code = "".join(secrets.choice(_ALPHABET) for _ in range(6))
     late = sorted(scope.asked, key=lambda row_id: str(scope.asked[row_id]["at"]))
     for row_id in late[: max(0, len(late) - _MOST_ASKED + 1)]:
         await _let_go(scope, row_id)
-    row_id = _row_id(scope, talk, token)
+    row_id = _row_id(scope, talk, code)
     said = {"ids": list(ids), "after": _last_said(scope, talk), "at": now().isoformat()}
     await scope.write_flags([flag_row(ASKED, row_id, **said)])
     scope.asked[row_id] = said
@@ -265,21 +265,21 @@ async def _asked(scope: Scope, ids: Sequence[str], talk: str | None) -> dict[str
     kept = [r for r in records if isinstance(r, Fact | Message | Summary)]
     return {
         "would_forget": [_line(r.id, r.content) for r in kept],
-        "token": token,
-        "note": "nothing is forgotten yet: ask the user, naming the token, and call again with it "
+        "code": code,
+        "note": "nothing is forgotten yet: ask the user, naming the code, and call again with it "
         "after the user's next message",
     }
 
 
-async def _confirmed(scope: Scope, token: str, talk: str | None) -> "list[str] | str":
-    """Return what a token was given for, once; or why it does not count."""
-    row_id = _row_id(scope, talk, token)
+async def _confirmed(scope: Scope, code: str, talk: str | None) -> "list[str] | str":
+    """Return what a code was given for, once; or why it does not count."""
+    row_id = _row_id(scope, talk, code)
     said = scope.asked.get(row_id)
     if said is None:
-        return f"the token {token[:20]!r} is not known: call without one first"
+        return f"the code {code[:20]!r} is not known: call without one first"
     if now() - datetime.fromisoformat(str(said["at"])) > _CONFIRMED_WITHIN:
         await _let_go(scope, row_id)
-        return "the token has expired: call without one again"
+        return "the code has expired: call without one again"
     if _last_said(scope, talk) <= int(said["after"]):
         return "the user has not answered yet: ask, and call again after the user's next message"
     await _let_go(scope, row_id)
@@ -291,9 +291,9 @@ async def _let_go(scope: Scope, row_id: str) -> None:
     await scope.delete(ASKED, [row_id])
 
 
-def _row_id(scope: Scope, talk: str | None, token: str) -> str:
+def _row_id(scope: Scope, talk: str | None, code: str) -> str:
     # Of the conversation in which it was asked: what is said in another one confirms nothing.
-    return scope.services.ids.of(ASKED, scope.key, talk or "", token)
+    return scope.services.ids.of(ASKED, scope.key, talk or "", code)
 
 
 def _last_said(scope: Scope, talk: str | None) -> int:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 from agently_gumem.config import RecallConfig
 from agently_gumem.engine import checked_name, switched_off
-from agently_gumem.errors import ConfigError
+from agently_gumem.errors import ConfigError, StoreError
 from agently_gumem.govern.correcting import Correcting
 from agently_gumem.govern.explaining import Explaining
 from agently_gumem.govern.forgetting import Forgetting
@@ -29,6 +29,10 @@ RecordLike = Message | Mapping[str, Any]
 ActionLike = UserAction | Mapping[str, Any]
 ConfigLike = RecallConfig | Mapping[str, Any] | None
 R = TypeVar("R", bound=Record)
+
+
+_COUNTED = ("paused", "messages", "pending", "facts", "summaries", "topics", "waiting_for")
+_UNTOLD: dict[str, Any] = {**dict.fromkeys((*_COUNTED, "digest_turn")), "failed": [], "dropped": {}}
 
 
 class UserMemory(Listing, Forgetting, Correcting, Explaining, Governing, Reporting, Moving):
@@ -218,7 +222,8 @@ class UserMemory(Listing, Forgetting, Correcting, Explaining, Governing, Reporti
     def status(self) -> dict[str, Any]:
         """Say how this user's memory stands, over all sessions: counts, never a user's text.
 
-        Where GUMEM_OFF is set, and after `close`, only whose it is, and whether it is closed.
+        Counts are the store's to tell: they are None where it can't be read, where GUMEM_OFF is
+        set, and after `close`.
         """
         return self._standing() if self._engine.gone else self.worker.run(self._status)
 
@@ -227,16 +232,25 @@ class UserMemory(Listing, Forgetting, Correcting, Explaining, Governing, Reporti
         return self._standing() if self._engine.gone else await self.worker.arun(self._status)
 
     def _standing(self) -> dict[str, Any]:
-        return {"user_id": self.user_id, "space": self.space, "closed": self._engine.gone}
+        whose = {"user_id": self.user_id, "space": self.space, "closed": self._engine.gone}
+        troubles = self._engine.troubles
+        told = {"errors": dict(troubles.counts), "last_error": troubles.last}
+        return {**whose, **_UNTOLD, **told}
 
     async def _status(self) -> dict[str, Any]:
         told = self._standing()
         if switched_off():
             return told
+        try:
+            return {**told, **await self._counts()}
+        except StoreError as error:
+            self.note_failure("status", error)
+            return self._standing()
+
+    async def _counts(self) -> dict[str, Any]:
         async with self._use() as scope:
             index = scope.index
             return {
-                **told,
                 "paused": scope.paused,
                 "messages": len(index.messages),
                 "pending": len(scope.waiting()),

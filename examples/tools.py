@@ -68,4 +68,4 @@ with chat_model(stand_in) as (settings, _), GUMem() as gumem:
     asked = asyncio.run(forget_memory(found[0].split(":")[0]))
     print("would forget:", asked["would_forget"])
     memory.user.add_messages({"role": "user", "content": "Yes, forget that."})
-    print("forgotten:", asyncio.run(forget_memory(token=asked["token"]))["forgotten"])
+    print("forgotten:", asyncio.run(forget_memory(code=asked["code"]))["forgotten"])

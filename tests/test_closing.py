@@ -464,7 +464,7 @@ def test_what_stands_is_told_after_it(model):
     ):
         assert told["closed"]
         assert (told["user_id"], told.get("active", False)) == ("alice", False)
-        assert "pending" not in told
+        assert told["pending"] is None
 
 
 def test_turns_go_on_without_memory_and_it_is_said_once(model, caplog):

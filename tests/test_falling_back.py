@@ -6,7 +6,9 @@ import re
 import time
 from itertools import pairwise
 
+import chromadb
 import pytest
+from dead import Dead
 from e2e import PLANTED, agent_of, attached, fact_answer, hooked, on_event, say
 
 from agently_gumem import EveryNTurns, GUMem, Limits, Manual, ModelError
@@ -88,6 +90,23 @@ def test_a_model_that_fails_costs_no_turn_and_no_message(kind, gumem):
         memory.digest()
         assert [f.content for f in gumem.user("alice").facts(session_id="s")] == [TELL]
         assert memory.status()["pending"] == 0
+
+
+@pytest.mark.parametrize("level", ["session", "user"])
+def test_a_store_that_is_down_is_told_by_status(level):
+    """Status answers with what it knows without the store, and counts what it could not ask."""
+    client = Dead(chromadb.EphemeralClient())
+    with GUMem(client=client, namespace=f"down-{level}") as gumem:
+        client.failing = True
+        asked = gumem.session("alice", "s") if level == "session" else gumem.user("alice")
+        told = asked.status()
+        assert told["pending"] is None
+        assert told["errors"]["status"] == 1
+        assert told["last_error"]["error"] == "StoreError"
+        client.failing = False
+        whole = asked.status()
+        assert told.keys() == whole.keys()
+        assert whole["pending"] == 0
 
 
 def test_a_model_that_is_down_costs_no_turn_and_no_message(gumem):

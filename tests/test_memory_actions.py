@@ -4,6 +4,7 @@ import asyncio
 import datetime
 import inspect
 import json
+import re
 from importlib.metadata import version
 
 import pytest
@@ -62,7 +63,7 @@ def test_they_are_plain_functions_that_name_no_user(gumem):
         assert inspect.iscoroutinefunction(action)
         assert inspect.getdoc(action)
         for name, parameter in inspect.signature(action).parameters.items():
-            assert name in ("about", "text", "ids", "token")
+            assert name in ("about", "text", "ids", "code")
             assert parameter.annotation is not inspect.Parameter.empty
 
 
@@ -220,28 +221,28 @@ def test_while_another_users_session_is_active_nothing_is_served(gumem):
 
 
 def test_forgetting_waits_for_the_users_next_message(gumem, facts):
-    """The first call says what would go; its token counts once, after the user spoke again."""
+    """The first call says what would go; its code counts once, after the user spoke again."""
     user = gumem.user("alice")
     fact = known(user)
     *_, forget = user.actions()
     first = call(forget, ids=fact.id)
     assert first["would_forget"] == [f"{fact.id}: I live in Berlin."]
-    token = first["token"]
-    assert "not answered yet" in call(forget, ids=fact.id, token=token)["error"]
+    code = first["code"]
+    assert "not answered yet" in call(forget, ids=fact.id, code=code)["error"]
     user.add_messages({"role": "assistant", "content": "Forget it?"}, session_id="s")
-    assert "not answered yet" in call(forget, token=token)["error"]
+    assert "not answered yet" in call(forget, code=code)["error"]
     user.add_messages({"role": "user", "content": "Yes."}, session_id="s")
-    assert "not known" in call(gumem.user("bob").actions()[2], token=token)["error"]
+    assert "not known" in call(gumem.user("bob").actions()[2], code=code)["error"]
     assert len(user.facts()) == 1
-    done = call(forget, token=token.lower())
+    done = call(forget, code=code.lower())
     assert done["forgotten"]["facts"] == [fact.id]
     assert user.facts() == []
-    assert "not known" in call(forget, token=token)["error"]
+    assert "not known" in call(forget, code=code)["error"]
 
 
 def test_within_one_turn_nothing_is_confirmed(gumem):
-    """A model that calls again at once is refused; in the next turn the token counts."""
-    player = Player("Shall I? The token is in my notes.")
+    """A model that calls again at once is refused; in the next turn the code counts."""
+    player = Player("Shall I? The code is in my notes.")
     with ScriptedModel(player, memory=fact_answer) as model:
         agent = agent_with(model)
         memory = begin(gumem, agent, "s", when=Manual())
@@ -251,34 +252,36 @@ def test_within_one_turn_nothing_is_confirmed(gumem):
         agent.input("I live in Berlin.").start()
         memory.digest()
         (fact,) = memory.user.facts()
-        token = call(acts[2], ids=fact.id)["token"]  # as within the turn of this question
-        assert "not answered yet" in call(acts[2], token=token)["error"]
+        player.calls((name, {"ids": fact.id, "code": ""}))
         agent.input("Forget where I live.").start()
-        player.calls((name, {"ids": "", "token": token}))
+        # Agently shows no model a field whose name tells of a secret.
+        (code,) = set(re.findall(r"code\W+([A-Z0-9]{6})\b", "".join(player.results)))
+        assert memory.user.facts() == [fact]
+        player.calls((name, {"ids": "", "code": code}))
         player.reply = "Done."
         agent.input("Yes, do.").start()
         assert memory.user.facts() == []
 
 
-def test_a_token_counts_in_the_conversation_in_which_it_was_asked(gumem, facts):
+def test_a_code_counts_in_the_conversation_in_which_it_was_asked(gumem, facts):
     """What the user said elsewhere, before or after the question, confirms nothing."""
     user = gumem.user("alice")
     fact = known(user)
     here, there = (gumem.session("alice", s).actions()[2] for s in ("s", "other"))
     user.add_messages({"role": "user", "content": "Hello."}, session_id="other")
-    token = call(here, ids=fact.id)["token"]
-    assert "not known" in call(there, token=token)["error"]
+    code = call(here, ids=fact.id)["code"]
+    assert "not known" in call(there, code=code)["error"]
     user.add_messages({"role": "user", "content": "Yes."}, session_id="other")
-    assert "not known" in call(there, token=token)["error"]
-    assert "not answered yet" in call(here, token=token)["error"]
+    assert "not known" in call(there, code=code)["error"]
+    assert "not answered yet" in call(here, code=code)["error"]
     user.add_messages({"role": "user", "content": "Yes."}, session_id="s")
-    assert call(here, token=token)["forgotten"]["facts"] == [fact.id]
+    assert call(here, code=code)["forgotten"]["facts"] == [fact.id]
 
 
 def test_an_error_that_quotes_the_model_can_be_sent(gumem, facts):
     """Models write lone surrogates; what comes back to them holds none."""
     *_, forget = gumem.user("alice").actions()
-    for given in ({"ids": "\ud800"}, {"token": "\ud800"}):
+    for given in ({"ids": "\ud800"}, {"code": "\ud800"}):
         assert call(forget, **given)["error"].encode()
 
 
@@ -298,20 +301,20 @@ def test_a_wait_that_is_no_number_is_an_error(gumem):
         gumem.session("alice", "s", wait=float("nan"))
 
 
-def test_a_token_counts_in_another_process_and_not_for_ever(tmp_path, facts, monkeypatch):
+def test_a_code_counts_in_another_process_and_not_for_ever(tmp_path, facts, monkeypatch):
     """It is kept in the store, as ids and no text, for an hour."""
     with GUMem(path=str(tmp_path)) as gumem:
         fact = known(gumem.user("alice"))
-        token = call(gumem.user("alice").actions()[2], ids=fact.id)["token"]
-        late = call(gumem.user("alice").actions()[2], ids=fact.id)["token"]
+        code = call(gumem.user("alice").actions()[2], ids=fact.id)["code"]
+        late = call(gumem.user("alice").actions()[2], ids=fact.id)["code"]
     with GUMem(path=str(tmp_path)) as gumem:
         user = gumem.user("alice")
         user.add_messages({"role": "user", "content": "Yes."}, session_id="s")
         later = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(hours=2)
         with monkeypatch.context() as patch:
             patch.setattr("agently_gumem.tools.now", lambda: later)
-            assert "expired" in call(user.actions()[2], token=late)["error"]
-        assert call(user.actions()[2], token=token)["forgotten"]["facts"] == [fact.id]
+            assert "expired" in call(user.actions()[2], code=late)["error"]
+        assert call(user.actions()[2], code=code)["forgotten"]["facts"] == [fact.id]
 
 
 def test_where_it_is_allowed_it_is_done_at_once(gumem, facts):
@@ -339,7 +342,7 @@ def test_errors_are_data(gumem, facts, monkeypatch):
         (forget, {"ids": ""}),
         (forget, {"ids": 7}),
         (forget, {"ids": " ".join(f"fact-{i}" for i in range(21))}),
-        (forget, {"token": "ABCDEF"}),
+        (forget, {"code": "ABCDEF"}),
     ):
         assert json.dumps(call(action, **given)["error"])
     user.pause()

@@ -418,6 +418,26 @@ def test_a_session_stays_one_users(model, gumem):
 
 
 @served
+def test_the_memo_of_one_user_is_not_sent_for_the_next(gumem):
+    """What Agently holds of it in the session goes when the settings name another user."""
+    with RuleModel("Noted.") as model:
+        agent = agent_of(model)
+        agent.set_settings("GUMem.user_id", "alice")
+        session = using(gumem, agent, user_id=None, when=EveryNTurns(1), wait=20)
+        agent.input("I live in Rome.").start()
+        assert "Rome" in json.dumps(session.memo)
+        agent.set_settings("GUMem.user_id", "bob")
+        for _ in range(2):
+            agent.input("Where do I live?").start()
+            assert last(model).memo_section is None
+        assert session.memo is None
+        session.use_memory(mode="GUMem")
+        agent.input("Where do I live?").start()
+        assert last(model).memo_section is None
+        assert "Rome" not in json.dumps(gumem.user("bob").memo)
+
+
+@served
 def test_a_session_that_is_left_for_another_users_ends_as_its_users(model, gumem):
     """The settings change before the session: the one that is left is digested all the same."""
     agent = agent_of(model)

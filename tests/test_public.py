@@ -180,7 +180,9 @@ async def test_a_user_tells_how_it_stands(monkeypatch):
         assert told == await user.async_explain(said[0].id)
         assert told["messages"] == said
         monkeypatch.setenv("GUMEM_OFF", "1")
-        assert await user.async_status() == {"user_id": "alice", "space": "work", "closed": False}
+        off = await user.async_status()
+        assert off.keys() == status.keys()  # a program that reads it goes on
+        assert (off["user_id"], off["closed"], off["messages"]) == ("alice", False, None)
 
 
 def test_each_sabotage_patch_fits_the_code():

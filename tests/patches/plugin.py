@@ -149,6 +149,20 @@ PATCHES: list[Patch] = [
         f"{TESTS}test_an_agent_of_a_closed_gumem_can_be_used_by_the_next",
     ),
     Patch(
+        "2 plugin: another's memo",
+        "plugin.py",
+        "            put_memo(session, None)\n",
+        "            pass\n",
+        f"{TESTS}test_the_memo_of_one_user_is_not_sent_for_the_next",
+    ),
+    Patch(
+        "2 plugin: another's memo in this request",
+        "host.py",
+        "if held and (switched_off() or session.memo is None):",
+        "if held and switched_off():",
+        f"{TESTS}test_the_memo_of_one_user_is_not_sent_for_the_next",
+    ),
+    Patch(
         "2 plugin: each turn lands",
         "turns.py",
         "answered = answered or (bool(full)",
