@@ -291,7 +291,7 @@ class AgentMemory:
             user = UserMemory(self._engine, name, self._space)
             memory = MemorySession(self._engine, user, key, self._options, self._host)
         except Exception as error:  # noqa: BLE001  # the application's own function
-            self._refused[key] = f"user_id of the session: {type(error).__name__}"
+            self._refused[key] = refusal(error)
             whose = {"user_id": "", "space": self._space, "session_id": key}
             self._engine.failed("user_id", error, whose)
             return None
@@ -329,6 +329,13 @@ class AgentMemory:
         if memory is None:
             return NOTHING
         return await memory.execution_handler(full, window, memo, settings)
+
+
+def refusal(error: Exception) -> str:
+    """Say why it is not known whose a session is: what was given stands in no status."""
+    if isinstance(error, ConfigError):
+        return "user_id of the session must be a text that is not empty (ConfigError)"
+    return f"user_id of the session: {type(error).__name__}"
 
 
 def vacate(agent: Any) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, ClassVar
 
-from agently_gumem.agent import ATTACHED, BOUND, UserOf, vacate
+from agently_gumem.agent import ATTACHED, BOUND, UserOf, refusal, vacate
 from agently_gumem.engine import Engine, checked_name, switched_off
 from agently_gumem.errors import ConfigError, NotFound
 from agently_gumem.held import Held, is_ours
@@ -255,7 +255,7 @@ class SessionPlugin:
             user = UserMemory(mode.engine, name, mode.space)
             memory = MemorySession(mode.engine, user, self._key, mode.options, self._host)
         except Exception as error:  # noqa: BLE001  # the application's own function
-            self._why = self._refused = f"user_id of the session: {type(error).__name__}"
+            self._why = self._refused = refusal(error)
             return None
         self._owner = name
         self.session.register_resize_handler(mode.options.strategy, memory.execution_handler)

@@ -9,6 +9,7 @@ import asyncio
 import concurrent.futures
 import functools
 import threading
+import time
 import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Hashable
@@ -185,6 +186,38 @@ class Lane(concurrent.futures.ThreadPoolExecutor):
         The parameters are those of the base, and change nothing.
         """
         self._jobs.close()
+
+
+class Patience:
+    """How long callers wait: less, for a while, where one has waited in vain for the same owner.
+
+    Args:
+        less: Seconds that are waited then.
+        lasts: Seconds that it lasts, unless something succeeds before.
+        clock: Gives seconds that only grow.
+    """
+
+    def __init__(
+        self, less: float, lasts: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._less, self._lasts, self._clock = less, lasts, clock
+        self._lost: dict[Hashable, float] = {}
+
+    def of(self, owner: Hashable, seconds: float) -> float:
+        """Say how long to wait now for what would otherwise be waited for so many seconds."""
+        lost = self._lost.get(owner)
+        recent = lost is not None and self._clock() - lost < self._lasts
+        return min(seconds, self._less) if recent else seconds
+
+    def lose(self, owner: Hashable) -> None:
+        """Note that somebody waited in vain; not anew by who waited less, or it would last on."""
+        now = self._clock()
+        self._lost = {k: t for k, t in list(self._lost.items()) if now - t < self._lasts}
+        self._lost.setdefault(owner, now)
+
+    def regain(self, owner: Hashable) -> None:
+        """Note that something succeeded."""
+        self._lost.pop(owner, None)
 
 
 class Overdue:

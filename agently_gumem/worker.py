@@ -19,7 +19,7 @@ from collections.abc import Callable, Coroutine, Hashable
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from agently_gumem.errors import Closed
-from agently_gumem.threads import Lane, Overdue
+from agently_gumem.threads import Lane, Overdue, Patience
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -29,6 +29,9 @@ CALLBACK_WITHIN = 5.0
 # Functions of the application at a time; and so many that hang before others are refused at once,
 # of one user and in all, so that one user's leave threads to everyone else.
 _CALLBACKS, _HANGING_EACH, _HANGING = 64, 2, 48
+# Seconds that a step of a user's turn is waited for, once one was waited for in vain, and how long
+# that holds: a store that hangs must not cost each turn its whole time.
+IMPATIENT, IMPATIENT_FOR = 2.0, 60.0
 # Seconds that tasks have to end once they are cancelled.
 _CANCEL_WITHIN = 1.0
 
@@ -73,6 +76,7 @@ class Worker:
         self._long = Lane("gumem-long", 1)
         self._hanging = Overdue(_HANGING_EACH, _HANGING)
         self._late = Overdue(_HANGING_EACH, 1_000_000)
+        self._patience = Patience(IMPATIENT, IMPATIENT_FOR)
         self._pid = os.getpid()
         self._closed = self._ended = False
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -190,8 +194,9 @@ class Worker:
     ) -> R:
         """Run it and await, so many seconds at most; what has not ended then goes on behind.
 
-        While two such go on behind, the next one of the same owner is refused at once: a store
-        that hangs holds up two steps of a user's turns, and no more.
+        While two such go on behind, the next one of the same owner is refused at once; and for a
+        minute after one, `IMPATIENT` seconds are enough: a store that hangs holds up one step of
+        a user's turns, and not the next turn as long again.
 
         Raises:
             TimeoutError: It did not end in time, or was refused.
@@ -201,11 +206,14 @@ class Worker:
         self._late.check(owner)
         future = self.submit(fn, *args, **kwargs)
         try:
-            return await self._awaited(future, seconds)
+            answer = await self._awaited(future, self._patience.of(owner, seconds))
         except TimeoutError:
+            self._patience.lose(owner)
             if not future.done():
                 self._late.add(owner, future)
             raise
+        self._patience.regain(owner)
+        return answer
 
     @staticmethod
     async def _awaited(future: "concurrent.futures.Future[R]", seconds: float | None) -> R:

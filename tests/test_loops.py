@@ -1,6 +1,7 @@
 """Loops and threads: wherever an application calls from, the memory is the same."""
 
 import asyncio
+import concurrent.futures
 import contextlib
 import json
 import logging
@@ -34,7 +35,7 @@ from agently_gumem import (
 )
 from agently_gumem.flights import Flights
 from agently_gumem.testing import ScriptedModel
-from agently_gumem.threads import Lane, Overdue, run_alone
+from agently_gumem.threads import Lane, Overdue, Patience, run_alone
 from agently_gumem.worker import Worker
 
 pytestmark = pytest.mark.host
@@ -485,6 +486,49 @@ def test_what_is_on_its_way_in_the_parent_is_not_so_in_the_child():
     assert os.waitpid(child, 0)[1] == 0
     asyncio.run(take_off("bob"))
     assert flights.overlapping()
+
+
+def test_who_waited_in_vain_waits_less_for_a_while():
+    """Of one owner; until something succeeds, or the while is over, however often it fails."""
+    now = [0.0]
+    patience = Patience(2.0, 60.0, clock=lambda: now[0])
+    assert patience.of("alice", 30.0) == 30.0
+    patience.lose("alice")
+    assert (patience.of("alice", 30.0), patience.of("alice", 1.0)) == (2.0, 1.0)
+    assert patience.of("bob", 30.0) == 30.0
+    now[0] = 59.0
+    patience.lose("alice")
+    now[0] = 61.0
+    assert patience.of("alice", 30.0) == 30.0
+    patience.lose("alice")
+    patience.regain("alice")
+    assert patience.of("alice", 30.0) == 30.0
+
+
+async def test_a_step_that_hangs_costs_the_next_turn_little(monkeypatch):
+    """After one was given up, the next are waited for `IMPATIENT` seconds; a success ends that."""
+    monkeypatch.setattr("agently_gumem.worker.IMPATIENT", 0.05)
+    worker = Worker()
+
+    async def hang():
+        await asyncio.wrap_future(hanging)
+
+    async def answer():
+        return "here"
+
+    hanging = concurrent.futures.Future()
+    try:
+        for owner in ("alice", "bob"):
+            with pytest.raises(TimeoutError, match=r"within 0\.07 s"):
+                await worker.within(0.07, owner, hang)
+        with pytest.raises(TimeoutError, match=r"within 0\.05 s"):
+            await worker.within(30, "alice", hang)
+        assert await worker.within(30, "bob", answer) == "here"
+        with pytest.raises(TimeoutError, match=r"within 0\.06 s"):
+            await worker.within(0.06, "bob", hang)
+        hanging.set_result(None)
+    finally:
+        worker.close()
 
 
 def test_what_is_overdue_is_counted_until_it_ends():

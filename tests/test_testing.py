@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 import pytest
 from agently import Agently
 
+from agently_gumem import ConfigError, GUMem
 from agently_gumem.prompts import Prompts, TopicFacts
 from agently_gumem.records import Fact, Memo, Message
 from agently_gumem.testing import Reply, Request, RuleModel, ScriptedModel
@@ -591,3 +592,13 @@ def test_a_rule_model_answers_an_agent_s_memory_request():
 def test_what_others_do_is_taken_for_ones_own_in_good_english(said, own):
     """A careless reader makes another's trait the speaker's, and still writes a sentence."""
     assert first_person(said) == own
+
+
+def test_a_reply_is_a_text_or_a_dict():
+    """A dict is sent as JSON, as where it stands alone; anything else is told at once."""
+    model = ScriptedModel("Noted.", memory=Reply({"facts": [], "memo": []}))
+    with model, GUMem(model_settings={"OpenAICompatible": model.settings}) as gumem:
+        gumem.user("alice").add_messages({"content": "I live in Rome."}, digest=True)
+        assert gumem.user("alice").messages()[0].status == "processed"
+    with pytest.raises(ConfigError, match="not int"):
+        Reply(5)

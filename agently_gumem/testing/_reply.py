@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from agently_gumem.errors import ConfigError
+
 _PIECES = 4
 
 
@@ -19,7 +21,7 @@ class Reply:
     """
 
     text: str = ""
-    """The assistant's text; with an error status, the message of the error."""
+    """The assistant's text, or a dict (sent as JSON); with an error status, its message."""
     delay: float = 0.0
     """Seconds before it is sent."""
     status: int = 200
@@ -34,6 +36,16 @@ class Reply:
     """Hold the answer back until this is set, or the server stops."""
     wait_after: int = 0
     """Deltas of a stream that are sent before `delay` and `wait`: a stream that stalls."""
+
+    def __post_init__(self) -> None:
+        given: object = self.text
+        if isinstance(given, Mapping):
+            text = json.dumps(given, ensure_ascii=False)
+            object.__setattr__(self, "text", text)
+        elif not isinstance(given, str):
+            raise ConfigError(
+                f"a Reply's text is a text or a dict (sent as JSON), not {type(given).__name__}"
+            )
 
     @property
     def pieces(self) -> list[str]:

@@ -17,7 +17,7 @@ from fastapi import Cookie, Depends, FastAPI, HTTPException, Request
 from fastapi.responses import HTMLResponse, JSONResponse, StreamingResponse
 from pydantic import BaseModel, Field
 
-from agently_gumem import EveryNTurns, GUMem, Idle
+from agently_gumem import EveryNTurns, GUMem, Idle, StoreError
 
 PAGE = Path(__file__).with_name("page.html")
 SETTINGS = {
@@ -80,7 +80,11 @@ async def chat(asked: Asked, user: User, request: Request) -> StreamingResponse:
 async def memory(user: User, request: Request) -> JSONResponse:
     """What is known of whoever asks: their memo, and how it stands."""
     known = request.app.state.gumem.user(user)
-    memo, status = await known.async_get_memo(), await known.async_status()
+    try:
+        memo = await known.async_get_memo()
+    except StoreError as error:
+        raise HTTPException(503, "memory can't be read now") from error
+    status = await known.async_status()
     return JSONResponse({"memo": memo, "status": status, "worker": os.getpid()})
 
 
@@ -99,8 +103,12 @@ async def _agent(gumem: GUMem, user: str, session: str) -> Any:
     agent = Agently.create_agent()
     gumem.attach(agent, user_id=user, when=EveryNTurns(4) | Idle(5), wait=0)
     agent.activate_session(session_id=session)
-    # What was said, and not what tools returned: a model takes no line of a tool without its call.
-    said = await gumem.user(user).async_messages(session, event_type="message", limit=RESTORED)
+    try:
+        # What was said, and not what tools returned: a model takes no line of a tool without its
+        # call.
+        said = await gumem.user(user).async_messages(session, event_type="message", limit=RESTORED)
+    except StoreError:
+        said = []  # the chat goes on, without what was said before
     agent.activated_session.set_chat_history([{"role": m.role, "content": m.content} for m in said])
     return agent
 

@@ -39,6 +39,8 @@ def chroma() -> Iterator[str]:
         [*command, "--host", "127.0.0.1", "--port", port],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        # Ctrl+C goes to all processes of the terminal's group: this one ends after the workers.
+        start_new_session=True,
     )
     try:
         yield f"127.0.0.1:{port}"

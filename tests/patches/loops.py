@@ -129,6 +129,20 @@ PATCHES: list[Patch] = [
         f"{LOOPS}test_what_is_on_its_way_in_the_parent_is_not_so_in_the_child",
     ),
     Patch(
+        "8 crowd: a store that hangs",
+        "worker.py",
+        "            self._patience.lose(owner)\n",
+        "",
+        f"{LOOPS}test_a_step_that_hangs_costs_the_next_turn_little",
+    ),
+    Patch(
+        "8 crowd: a store that is only slow",
+        "threads.py",
+        "self._lost.setdefault(owner, now)",
+        "self._lost[owner] = now",
+        f"{LOOPS}test_who_waited_in_vain_waits_less_for_a_while",
+    ),
+    Patch(
         "8 crowd: what hangs is refused",
         "worker.py",
         "        self._hanging.check(owner)\n",
