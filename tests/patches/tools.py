@@ -181,9 +181,9 @@ PATCHES: list[Patch] = [
     ),
     Patch(
         "6 actions: a code is stored",
-        "scope.py",
-        'self.asked = _documents(rows, "asked")',
-        "self.asked = {}",
+        "tools.py",
+        "    await scope.write_flags([flag_row(ASKED, row_id, **said)])\n",
+        "",
         ACTIONS + "test_a_code_counts_in_another_process_and_not_for_ever",
     ),
     Patch(
