@@ -714,6 +714,9 @@ def test_another_user_who_asks_right_after_is_served(path):
         assert of_session(gumem, "alice", "s") == list(path.kept_here())
 
 
+@pytest.mark.skipif(
+    AGENTLY[:3] == (4, 1, 2), reason="this version tells that it failed: nothing of it comes late"
+)
 def test_a_late_record_in_another_users_session_is_not_kept(monkeypatch):
     """While a request that was answered may still be recorded, its words are nobody else's."""
     monkeypatch.setattr("agently_gumem.flights.RECORDED_WITHIN", 600.0)
