@@ -28,9 +28,17 @@ CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["peer_preload"])
 
 
-@functools.cache
+_starting = threading.Lock()
+
+
 def forking() -> None:
     """Start the server that forks, with the path of this process: it does not take that over."""
+    with _starting:
+        _started()
+
+
+@functools.cache
+def _started() -> None:
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
     try:

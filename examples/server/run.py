@@ -13,6 +13,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,10 +44,21 @@ def chroma() -> Iterator[str]:
         start_new_session=True,
     )
     try:
+        _wait_for(server, int(port))
         yield f"127.0.0.1:{port}"
     finally:
         server.terminate()
         server.wait(30)
+
+
+def _wait_for(server: "subprocess.Popen[bytes]", port: int) -> None:
+    """Wait until it answers: a worker that comes before it would not start."""
+    until = time.monotonic() + 60
+    while server.poll() is None and time.monotonic() < until:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        time.sleep(0.05)
+    raise SystemExit("the Chroma server did not start")
 
 
 def main() -> None:
