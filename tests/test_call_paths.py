@@ -714,29 +714,6 @@ def test_another_user_who_asks_right_after_is_served(path):
         assert of_session(gumem, "alice", "s") == list(path.kept_here())
 
 
-@pytest.mark.skipif(
-    AGENTLY[:3] == (4, 1, 2), reason="this version tells that it failed: nothing of it comes late"
-)
-def test_a_late_record_in_another_users_session_is_not_kept(monkeypatch):
-    """While a request that was answered may still be recorded, its words are nobody else's."""
-    monkeypatch.setattr("agently_gumem.flights.RECORDED_WITHIN", 600.0)
-    path = next(path for path in PATHS if path.name == "an answer cut in the middle")
-    cut = script(path)
-    with (
-        ScriptedModel(lambda r: cut(r) if r.question == ASKED else by_question(r)) as model,
-        GUMem() as gumem,
-    ):
-        two_users(gumem)
-        agent = of_agent(model, path)
-        remembering(gumem, agent)
-        outcome(path, agent, model)
-        agent.activate_session(session_id="t")
-        say(agent.activated_session, (ASKED, "late"))
-        assert of_session(gumem, "bob", "t") == []
-        assert_bob_is_served(agent, gumem, model)
-        assert of_session(gumem, "bob", "t")[0] == ("user", HIS)
-
-
 async def test_a_flight_is_over_when_its_record_can_come_no_more():
     """A request that was answered and never recorded overlaps only with what may be its record."""
     now = [100.0]

@@ -163,7 +163,7 @@ PATCHES: list[Patch] = [
         "turns.py",
         "strayed = not mixed and self.host.strayed(self, asked)",
         "strayed = False",
-        f"{TESTS}::test_a_late_record_in_another_users_session_is_not_kept",
+        f"{FLIGHTS}::test_a_stream_whose_reader_pauses_is_nobody_elses",
     ),
     Patch(
         "8 users: sessions come meanwhile",
