@@ -23,28 +23,30 @@ Steps = Generator[Step, Any, R]
 
 def run(steps: Steps[R]) -> R:
     """Take all steps on the caller's thread."""
-    with contextlib.closing(steps):
-        try:
-            step = next(steps)
-            while True:
-                try:
-                    value = step.now()
-                except Exception as error:  # noqa: BLE001  # whoever asked for the step takes it
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(value)
-        except StopIteration as end:
-            return cast("R", end.value)
+    taking = _taken(steps, _now)
+    try:
+        taking.send(None)
+    except StopIteration as end:
+        return cast("R", end.value)
+    raise AssertionError("a step that blocks suspended")
 
 
 async def arun(steps: Steps[R]) -> R:
     """Take all steps on the caller's loop, which they never block."""
+    return await _taken(steps, lambda step: step.later())
+
+
+async def _now(step: Step) -> Any:
+    return step.now()
+
+
+async def _taken(steps: Steps[R], take: Callable[[Step], Awaitable[Any]]) -> R:
     with contextlib.closing(steps):
         try:
             step = next(steps)
             while True:
                 try:
-                    value = await step.later()
+                    value = await take(step)
                 except Exception as error:  # noqa: BLE001  # whoever asked for the step takes it
                     step = steps.throw(error)
                 else:
