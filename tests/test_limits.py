@@ -434,15 +434,16 @@ def test_a_digest_that_somebody_waits_for_says_when_it_can_be_had(opened):
         assert len(model.memory_requests) == 1
 
 
+def without_summaries(request):
+    """Find the Facts, and have nothing to tell in a Summary."""
+    if request.memory_stage == "extract":
+        return fact_answer(request)
+    return {"summaries": [], "same_topics": []}
+
+
 def test_summaries_wait_for_the_limit_as_well(opened, clock):
     """What is new is stored; the Summary follows by itself."""
-
-    def answer(request):
-        if request.memory_stage == "extract":
-            return fact_answer(request)
-        return {"summaries": [], "same_topics": []}
-
-    with ScriptedModel(memory=answer) as model:
+    with ScriptedModel(memory=without_summaries) as model:
         gumem = opened(requests_per_minute=1, summary_after=1)
         with hooked("gumem.failed") as events:
             memory = talk(gumem, model, "ann", "I am Ann.")
@@ -460,13 +461,7 @@ def test_summaries_wait_for_the_limit_as_well(opened, clock):
 
 def test_what_waits_asks_nothing_once_memory_is_switched_off(opened, clock, monkeypatch):
     """Its time comes all the same, and serves the next who may ask."""
-
-    def answer(request):
-        if request.memory_stage == "extract":
-            return fact_answer(request)
-        return {"summaries": [], "same_topics": []}
-
-    with ScriptedModel(memory=answer) as model:
+    with ScriptedModel(memory=without_summaries) as model:
         gumem = opened(requests_per_minute=1, summary_after=1)
         memory = talk(gumem, model, "ann", "I am Ann.")
         assert gumem.flush(60)
