@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agently_gumem.erase import Erased, Eraser, Gate
+from agently_gumem.erase import KEEPER, Erased, Eraser, Gate
 from agently_gumem.errors import ConfigError, EmbedderMismatch, GUMemError, StoreError
 from agently_gumem.ids import Ids
 from agently_gumem.ownership import Ownership, own
@@ -26,7 +26,6 @@ from agently_gumem.revision import Log, key_of, of_others, without_old
 
 SCHEMA_VERSION = 1
 MAX_SHARDS = 999
-_FEW_SHARDS = 32
 # Rows of turns that are over, before they are taken out.
 _OLD_TURNS = 4
 # Users of whom a store remembers which rows it wrote last; of others, all is read anew elsewhere.
@@ -37,7 +36,8 @@ VECTOR_LAYERS = frozenset({"message", "fact", "summary", "topic"})
 TELLING_LAYERS = VECTOR_LAYERS | {"memo"}
 # What has to outlive the user's records: else they could come in again, or anew while paused.
 LASTING_LAYERS = ("forgotten", "skip", "state")
-_HNSW = {"hnsw": {"space": "ip", "sync_threshold": 50, "batch_size": 50}}
+# Cosine: in any other space Chroma writes memory of its process where the vectors' lengths belong.
+_HNSW = {"hnsw": {"space": "cosine", "sync_threshold": 50, "batch_size": 50}}
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,6 @@ _GONE: dict[str, str | int | float] = {
     "user_id": "",
     "space": "",
 }
-# A row that stays in each shard: of an index without any row Chroma makes a new one at opening.
-_KEEPER = ("keeper", Row("keeper", "", "{}", {}), {**_GONE, "layer": "keeper"})
 
 
 @dataclass(frozen=True)
@@ -263,7 +261,10 @@ class Store:
         """Number of the last write to a user whose log was let go."""
         self._counting = threading.Lock()
         self._collections: dict[int, Any] = {}
-        self._root = self._collection("root", dimension_of_its_own=True)
+        self._prepared: set[int] = set()
+        self._root = self._collection("root")
+        with _chroma("say its largest batch"):
+            self._batch = int(client.get_max_batch_size())
         self._eraser = Eraser(
             kind=kind,
             folder=opened.folder,
@@ -272,11 +273,10 @@ class Store:
             writer=self._writer,
             gate=self._gate,
         )
+        self._prepare(self._root, [0.0])
         made = self._make_root(shards, embedder, dimension)
         self.shards = int(made["shards"])
         self.ids = Ids(bytes.fromhex(made["key"]))
-        with _chroma("say its largest batch"):
-            self._batch = int(client.get_max_batch_size())
         _open_stores[self._key].add(self)
 
     def told(self) -> dict[str, Any]:
@@ -334,15 +334,11 @@ class Store:
             for name in ["root", *(f"{shard:03d}" for shard in self._collections)]:
                 with _chroma(f"delete {name}"):
                     self._client.delete_collection(f"{self._namespace}-{name}")
-        with _chroma("read what was erased"):
-            self._eraser.before_close()
         self._collections.clear()
         _open_stores[self._key].discard(self)
-        if self._owned:
-            self._client.close()
         try:
-            if not _open_stores[self._key]:  # who else has the folder open does it
-                self._eraser.after_close()
+            if self._owned:
+                self._client.close()
         finally:
             if self._ownership is not None:
                 self._ownership.release()
@@ -353,10 +349,14 @@ class Store:
         return np.zeros(self._dimension, dtype=np.float32)
 
     @contextlib.contextmanager
-    def passing(self) -> Generator[None, None, None]:
-        """Hold the gate open, that shuts while bytes are erased."""
+    def writing(self, shard: int) -> Generator[Any, None, None]:
+        """Give the collection of a shard to write to, and hold open the gate that erasing shuts."""
+        collection = self.collection(shard)
+        if shard not in self._prepared:
+            self._prepare(collection, self.zeros)
+            self._prepared.add(shard)
         with self._gate.passing():
-            yield
+            yield collection
 
     def collection(self, shard: int) -> Any:
         """Return the collection of a shard, made at first use."""
@@ -379,10 +379,10 @@ class Store:
 
         `dirty` says that text of rows is replaced on purpose: its bytes go at the next erasure.
         """
-        with self._gate.passing():
+        with self.writing(shard) as collection:
             if dirty:
                 self._set_dirty()
-            self._upsert(self.collection(shard), rows)
+            self._upsert(collection, rows)
 
     def drop(
         self,
@@ -398,8 +398,7 @@ class Store:
         Rows that tell something are overwritten before: Chroma leaves the vector of a deleted
         row in its index, in memory and in the file. `first` is written in the same call.
         """
-        with self._gate.passing():
-            collection = self.collection(shard)
+        with self.writing(shard) as collection:
             if telling:
                 self._set_dirty()
                 gone = Row("gone", "", "", {})
@@ -477,27 +476,24 @@ class Store:
             return self._eraser.erase(self._ready_shards, self._batch, timeout)
 
     def _ready_shards(self) -> list[Any]:
-        """List the shards, without what an interrupted deletion left in them.
-
-        Those that nobody is in yet are made: a new index is written with what the memory of the
-        process held, and from here on that could be what is erased. Not so on a server, whose
-        files are out of reach, nor where there are very many.
-        """
-        shards = range(self.shards)
-        if self.kind == "server" or self.shards > _FEW_SHARDS:
-            names = {str(c.name) for c in self._client.list_collections()}
-            shards = [n for n in shards if f"{self._namespace}-{n:03d}" in names]
+        """List the shards that somebody is in, without what an interrupted deletion left there."""
+        names = {str(c.name) for c in self._client.list_collections()}
+        shards = [n for n in range(self.shards) if f"{self._namespace}-{n:03d}" in names]
         for collection in map(self.collection, shards):
             collection.delete(where={"layer": {"$eq": "gone"}})
-            self._upsert(collection, [_KEEPER])
+            _keep(collection, self.zeros, KEEPER)
         return [self.collection(n) for n in shards]
 
-    def _collection(self, name: str, *, dimension_of_its_own: bool = False) -> Any:
+    def _prepare(self, collection: Any, vector: Any) -> None:
+        with _chroma("make an index"):
+            self._eraser.prepare(
+                collection, lambda layer: _keep(collection, vector, layer), self._batch
+            )
+
+    def _collection(self, name: str) -> Any:
         with _chroma(f"open the collection {self._namespace}-{name}"):
             return self._client.get_or_create_collection(
-                f"{self._namespace}-{name}",
-                embedding_function=None,
-                **({} if dimension_of_its_own else {"configuration": _HNSW}),
+                f"{self._namespace}-{name}", embedding_function=None, configuration=_HNSW
             )
 
     def _make_root(self, shards: int, embedder: str, dimension: int) -> dict[str, Any]:
@@ -520,6 +516,15 @@ class Store:
                     "open it with the same embedder, or make a new store and add the messages anew"
                 )
         return found
+
+
+def _keep(collection: Any, vector: Any, layer: str) -> None:
+    collection.upsert(
+        ids=[KEEPER],
+        embeddings=[vector],
+        documents=["{}"],
+        metadatas=[{**_GONE, "layer": layer}],
+    )
 
 
 @dataclass(frozen=True)
@@ -703,8 +708,8 @@ class ScopedStore:
         """
         fields = {"turn": name, "epoch": epoch, "holder": holder, "beat": 0, "free": 0}
         row = {**self._fields(Row("turn", f"{name}-{epoch}", "", {})), **fields}
-        with _chroma("take a turn"), self.store.passing():
-            self.store.collection(self.shard).add(
+        with _chroma("take a turn"), self.store.writing(self.shard) as collection:
+            collection.add(
                 ids=[self._turn_id(name, epoch)],
                 embeddings=[self.store.zeros],
                 documents=["{}"],
@@ -735,15 +740,13 @@ class ScopedStore:
         return {int(f["epoch"]): f for f in got["metadatas"] if f["turn"] == name}
 
     def _set_turn(self, name: str, epoch: int, **fields: int) -> None:
-        with _chroma("keep a turn"), self.store.passing():
+        with _chroma("keep a turn"), self.store.writing(self.shard) as collection:
             # Of a row that is not there any more it changes nothing: `update` makes none.
-            self.store.collection(self.shard).update(
-                ids=[self._turn_id(name, epoch)], metadatas=[dict(fields)]
-            )
+            collection.update(ids=[self._turn_id(name, epoch)], metadatas=[dict(fields)])
 
     def _drop_turns(self, name: str, epochs: Sequence[int]) -> None:
-        with _chroma("take out old turns"), self.store.passing():
-            self.store.collection(self.shard).delete(ids=[self._turn_id(name, n) for n in epochs])
+        with _chroma("take out old turns"), self.store.writing(self.shard) as collection:
+            collection.delete(ids=[self._turn_id(name, n) for n in epochs])
 
     def _turn_id(self, name: str, epoch: int) -> str:
         return self._row_id("turn", f"{name}-{epoch}")

@@ -38,7 +38,7 @@ def test_rows_come_back_as_they_were_written(tmp_path: Path):
     assert (found.id, found.layer, found.document) == ("m1", "message", '{"x": "中文"}')
     assert (found.fields["session_id"], found.fields["sequence"]) == ("s", 3)
     assert found.vector is not None
-    assert found.vector.tolist() == [1.0] * DIMENSION
+    assert found.vector.tolist() == pytest.approx([1.0] * DIMENSION)
 
 
 @pytest.mark.parametrize(

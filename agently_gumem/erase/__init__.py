@@ -6,8 +6,8 @@ of their own (`python -m agently_gumem.erase PATH`): SQLite's locks belong to a 
 second SQLite in Chroma's own would break them.
 """
 
-from agently_gumem.erase.eraser import Eraser
+from agently_gumem.erase.eraser import KEEPER, Eraser
 from agently_gumem.erase.gate import Gate
 from agently_gumem.erase.report import Erased
 
-__all__ = ["Erased", "Eraser", "Gate"]
+__all__ = ["KEEPER", "Erased", "Eraser", "Gate"]

@@ -1,5 +1,6 @@
 """Erase a store: the mark, the gate, Chroma's queue, and the process that cleans the files."""
 
+import logging
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -7,11 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from agently_gumem.erase.gate import Gate
-from agently_gumem.erase.index import scrub_index
+from agently_gumem.erase.index import headers, scrub_made
 from agently_gumem.erase.queue import DirtyMark, take_up
 from agently_gumem.erase.report import ON_A_SERVER, Erased, command_for
 from agently_gumem.erase.run import run
-from agently_gumem.errors import StoreError
+
+_log = logging.getLogger("agently_gumem")
+
+KEEPER = "keeper"
+"""Id and layer of the row that stays in each collection: of an index without any row Chroma makes
+a new one at opening."""
 
 
 class Eraser:
@@ -44,7 +50,7 @@ class Eraser:
         self._root = root
         self._mark = DirtyMark(root, writer)
         self._gate = gate
-        self._indexes: list[str] = []
+        self._found = headers(folder) if folder is not None else {}
 
     @property
     def dirty(self) -> bool:
@@ -73,7 +79,7 @@ class Eraser:
                 for collection in [*shards(), self._root]:
                     take_up(collection, batch)
                 erased = self._clean(timeout)
-            self._mark.clear(counters, erased.indexes)
+            self._mark.clear(counters)
             self._gate.marked.discard(self._namespace)
             return replace(erased, seconds=round(time.monotonic() - began, 3))
 
@@ -83,27 +89,29 @@ class Eraser:
             return Erased("server", left=ON_A_SERVER, command=command)
         return run(self._folder, self._namespace, timeout)
 
-    def before_close(self) -> None:
-        """Read which vector files were ever cleaned, while Chroma can be asked."""
-        if self._folder is not None:
-            self._indexes = self._mark.indexes()
+    def prepare(self, collection: Any, keep: Callable[[str], None], batch: int) -> None:
+        """Have Chroma make the index of a collection, once in its life, before anything is in it.
 
-    def after_close(self) -> None:
-        """Clean the vector files once more, after Chroma let go of them.
+        Chroma writes memory of its process into the files of an index that it makes, which can
+        hold anything that anybody said; and it makes it anew at the first read or write of each
+        opening, until it has once been written out. So it is cleaned and written out at once.
 
-        Since an erasure it may have written memory of its process into them, which can hold what
-        was erased.
-
-        Raises:
-            StoreError: They could not be cleaned.
+        Args:
+            collection: Which one.
+            keep: Writes the row with the id `KEEPER`, of a layer.
+            batch: Rows in one call at most.
         """
         if self._folder is None:
             return
-        for name in self._indexes:
+        with self._gate.shut():
+            kept: dict[str, Any] = collection.get(ids=[KEEPER], include=["metadatas"])
+            if [fields["layer"] for fields in kept["metadatas"]] == [KEEPER]:
+                return
+            keep("gone")
             try:
-                scrub_index(self._folder / name)
-            except (OSError, ValueError) as error:
-                raise StoreError(
-                    f"closed, but the vector files in {name} could not be cleaned: {error}. "
-                    f"Run {command_for(str(self._folder), self._namespace)}"
-                ) from error
+                scrub_made(self._folder, self._found)
+            except ValueError as error:
+                # Of a Chroma that is not known yet: the memory goes on, and an erasure fails.
+                _log.warning("what Chroma wrote into a new index is not cleaned: %s", error)
+            take_up(collection, batch)
+            keep(KEEPER)  # last: what was interrupted begins anew

@@ -2,12 +2,16 @@
 
 The form is that of Chroma's hnswlib (`persistHeader`, `persistDirty` in hnswalg.h): an element is
 its links, its vector and its label; deleting one sets a mark and leaves the vector. Where no
-element stands yet, and in all of length.bin, Chroma writes memory of its process as it finds it,
-and that can hold any text.
+element stands yet, Chroma writes memory of its process as it finds it, and that can hold any
+text: past the last element, and in length.bin, which holds lengths for cosine only, wherever the
+space is another one.
 """
 
+import contextlib
 import os
 import struct
+from array import array
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -18,6 +22,8 @@ _HEADER = struct.Struct("<iQQQQQQiIQQQdQ")
 _VERSION = 1
 _DELETED = 0x01
 _BLOCK = 4 * 2**20
+# How far the length of a vector of length 1 may be off, as float32.
+_NEAR = 1e-3
 
 
 @dataclass(frozen=True)
@@ -36,10 +42,9 @@ class _Layout:
 
 
 def scrub_index(folder: Path) -> int:
-    """Zero the vectors of deleted elements, what lies past the last one, and length.bin.
+    """Zero the vectors of deleted elements, what lies past the last one, and what is no length.
 
-    Nothing may write to the index meanwhile. The spaces of the store (inner product, squared
-    distance) never read length.bin: it holds lengths for cosine only.
+    Nothing may write to the index meanwhile. Vectors of the store are of length 1, or zero.
 
     Returns:
         The number of bytes that were overwritten.
@@ -56,9 +61,35 @@ def scrub_index(folder: Path) -> int:
         zeroed = _scrub_deleted(file, layout) + _zero_from(file, layout.used)
         _settle(file)
     with (folder / "length.bin").open("r+b") as file:
-        zeroed += _zero_from(file, 0)
+        zeroed += _zero_from(file, 4 * layout.elements) + _scrub_lengths(file, layout.elements)
         _settle(file)
     return zeroed
+
+
+def headers(folder: Path) -> dict[str, int]:
+    """Say of each index in a store's folder when its header was written, by its own folder."""
+    found: dict[str, int] = {}
+    for place in folder.iterdir():
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            found[place.name] = (place / "header.bin").stat().st_mtime_ns
+    return found
+
+
+def scrub_made(folder: Path, before: Mapping[str, int]) -> int:
+    """Scrub the indexes that were made since `before` was read, and hold no element yet.
+
+    Whosever they are: which collection an index belongs to says only the database, and where no
+    element stands there is nothing to lose.
+
+    Returns:
+        The number of bytes that were overwritten.
+
+    Raises:
+        ValueError: As `scrub_index`.
+        OSError: So.
+    """
+    made = [name for name, when in headers(folder).items() if before.get(name) != when]
+    return sum(scrub_index(folder / n) for n in made if not _layout_of(folder / n).elements)
 
 
 def _layout_of(folder: Path) -> _Layout:
@@ -95,6 +126,18 @@ def _zero_from(file: BinaryIO, start: int) -> int:
             zeroed += file.write(bytes(len(block)))
         start += len(block)
     return zeroed
+
+
+def _scrub_lengths(file: BinaryIO, elements: int) -> int:
+    file.seek(0)
+    lengths = array("f", file.read(4 * elements))
+    wrong = [n for n, length in enumerate(lengths) if length and not abs(length - 1) <= _NEAR]
+    for n in wrong:
+        lengths[n] = 0.0
+    if wrong:
+        file.seek(0)
+        lengths.tofile(file)
+    return lengths.itemsize * len(wrong)
 
 
 def _settle(file: BinaryIO) -> None:

@@ -5,7 +5,7 @@ Both work on collections that are open: what Chroma raises is for the caller to 
 
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 _THRESHOLD = 1_000  # Chroma's own; a collection on a cloud has no such index
@@ -50,27 +50,19 @@ class DirtyMark:
     def is_set(self) -> bool:
         """Whether rows were deleted since the last erasure."""
         found = self._read()
-        return self._counted(found) != self._last(found)["counters"]
+        last: dict[str, Any] = json.loads((found.get("erased") or (None, "{}"))[1])
+        return self._counted(found) != last.get("counters", {})
 
     def counters(self) -> dict[str, int]:
         """Read what was counted so far, by writer."""
         return self._counted(self._read())
 
-    def clear(self, counters: Mapping[str, int], indexes: Sequence[str]) -> None:
-        """Keep what was counted before an erasure, which did all that, and what it cleaned."""
-        told = {"counters": dict(counters), "indexes": list(indexes)}
-        self._write("erased", None, json.dumps(told))
-
-    def indexes(self) -> list[str]:
-        """Return the folders of the vector files that the last erasure cleaned."""
-        return list(self._last(self._read())["indexes"])
+    def clear(self, counters: Mapping[str, int]) -> None:
+        """Keep what was counted before an erasure, which did all that."""
+        self._write("erased", None, json.dumps({"counters": dict(counters)}))
 
     def _counted(self, found: Mapping[str, tuple[Any, str]]) -> dict[str, int]:
         return dict((found.get("deleted") or ({}, ""))[0] or {})
-
-    def _last(self, found: Mapping[str, tuple[Any, str]]) -> dict[str, Any]:
-        told: dict[str, Any] = json.loads((found.get("erased") or (None, "{}"))[1])
-        return {"counters": {}, "indexes": [], **told}
 
     def _read(self) -> dict[str, tuple[Any, str]]:
         got: dict[str, Any] = self._root.get(

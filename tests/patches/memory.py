@@ -265,6 +265,27 @@ PATCHES += [
         "tests/test_erase.py",
     ),
     Patch(
+        "14 forgetting: memory of the process in a new index",
+        "erase/eraser.py",
+        "                scrub_made(self._folder, self._found)",
+        "                pass",
+        "tests/test_erase.py::test_no_memory_of_the_process_stands_in_the_files_of_an_index",
+    ),
+    Patch(
+        "14 forgetting: memory of the process beside the vectors",
+        "store.py",
+        '"space": "cosine"',
+        '"space": "ip"',
+        "tests/test_erase.py::test_no_memory_of_the_process_stands_in_the_files_of_an_index",
+    ),
+    Patch(
+        "14 forgetting: an index that is made twice",
+        "erase/eraser.py",
+        "            take_up(collection, batch)\n            keep(KEEPER)",
+        "            keep(KEEPER)",
+        "tests/test_erase.py::test_no_memory_of_the_process_stands_in_the_files_of_an_index",
+    ),
+    Patch(
         "15 hooks: signature",
         "hooks/webhooks.py",
         "    good = hmac.compare_digest(",

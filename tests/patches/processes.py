@@ -80,8 +80,8 @@ PATCHES: list[Patch] = [
     Patch(
         "9 turns: the first of racers",
         "store.py",
-        "            self.store.collection(self.shard).add(\n",
-        "            self.store.collection(self.shard).upsert(\n",
+        "            collection.add(\n",
+        "            collection.upsert(\n",
         "tests/test_lease.py::test_the_first_of_two_who_add_the_same_epoch_has_it",
     ),
     Patch(
