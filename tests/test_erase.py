@@ -360,6 +360,7 @@ def test_an_index_whose_making_was_interrupted_is_made_anew(tmp_path: Path):
 def test_an_index_of_a_later_chroma_is_told_and_goes_on(tmp_path: Path, monkeypatch, caplog):
     """Nothing of an unknown form is overwritten; the memory works, and says what it can't do."""
     monkeypatch.setattr("agently_gumem.erase.index._VERSION", 2)
+    (tmp_path / "of-somebody-else").mkdir()
     store = make(tmp_path, shards=1)
     fill(store, {"alice": 60})
     intact(store, {"alice": 60})

@@ -108,10 +108,8 @@ class Eraser:
             if [fields["layer"] for fields in kept["metadatas"]] == [KEEPER]:
                 return
             keep("gone")
-            try:
-                scrub_made(self._folder, self._found)
-            except ValueError as error:
-                # Of a Chroma that is not known yet: the memory goes on, and an erasure fails.
-                _log.warning("what Chroma wrote into a new index is not cleaned: %s", error)
+            for name, why in scrub_made(self._folder, self._found).items():
+                # As of a Chroma that is not known yet: the memory goes on, and an erasure fails.
+                _log.warning("the new index %s holds memory of this process: %s", name, why)
             take_up(collection, batch)
             keep(KEEPER)  # last: what was interrupted begins anew

@@ -70,26 +70,30 @@ def headers(folder: Path) -> dict[str, int]:
     """Say of each index in a store's folder when its header was written, by its own folder."""
     found: dict[str, int] = {}
     for place in folder.iterdir():
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        with contextlib.suppress(OSError):  # no index, or somebody else's folder
             found[place.name] = (place / "header.bin").stat().st_mtime_ns
     return found
 
 
-def scrub_made(folder: Path, before: Mapping[str, int]) -> int:
+def scrub_made(folder: Path, before: Mapping[str, int]) -> dict[str, str]:
     """Scrub the indexes that were made since `before` was read, and hold no element yet.
 
     Whosever they are: which collection an index belongs to says only the database, and where no
     element stands there is nothing to lose.
 
     Returns:
-        The number of bytes that were overwritten.
-
-    Raises:
-        ValueError: As `scrub_index`.
-        OSError: So.
+        Why an index could not be scrubbed, by its own folder.
     """
-    made = [name for name, when in headers(folder).items() if before.get(name) != when]
-    return sum(scrub_index(folder / n) for n in made if not _layout_of(folder / n).elements)
+    failed: dict[str, str] = {}
+    for name, when in headers(folder).items():
+        if before.get(name) == when:
+            continue
+        try:
+            if not _layout_of(folder / name).elements:
+                scrub_index(folder / name)
+        except (OSError, ValueError) as error:
+            failed[name] = str(error)
+    return failed
 
 
 def _layout_of(folder: Path) -> _Layout:

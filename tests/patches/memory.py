@@ -267,8 +267,8 @@ PATCHES += [
     Patch(
         "14 forgetting: memory of the process in a new index",
         "erase/eraser.py",
-        "                scrub_made(self._folder, self._found)",
-        "                pass",
+        "in scrub_made(self._folder, self._found).items():",
+        "in {}.items():",
         "tests/test_erase.py::test_no_memory_of_the_process_stands_in_the_files_of_an_index",
     ),
     Patch(
