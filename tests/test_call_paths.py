@@ -294,7 +294,13 @@ PATHS = [
         by_version=(((4, 1, 3), (4, 1, 4, 2), ONCE),),
         held=not READ_TO_ITS_END,  # the rest comes once it is closed
     ),
-    Path("an async generator closed early", closed_early_async, kept=NOTHING),
+    Path(
+        "an async generator closed early",
+        closed_early_async,
+        (Reply(ANSWER, wait_after=1),),
+        kept=NOTHING,
+        held=True,  # else it may have been read to its end by then
+    ),
     Path("a stream that stalls", stalled, (Reply(ANSWER, wait_after=1),), held=True),
     Path(
         "a stream that stalls past its time limit",
