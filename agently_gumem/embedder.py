@@ -171,7 +171,7 @@ class Embedder:
             pieces.extend(parts[:MAX_PIECES])
         rows = [self._call(pieces[i : i + BATCH]) for i in range(0, len(pieces), BATCH)]
         matrix = np.concatenate(rows) if rows else np.zeros((0, self.dimension), dtype=np.float32)
-        return [_unit(matrix[a:b].mean(axis=0)) for a, b in spans]
+        return [_unit(matrix[a:b].mean(axis=0, dtype=np.float64)) for a, b in spans]
 
     def _call(self, texts: list[str]) -> NDArray[np.float32]:
         try:
@@ -191,9 +191,10 @@ class Embedder:
         return matrix
 
 
-def _unit(vector: Vector) -> Vector:
+def _unit(vector: NDArray[np.float64]) -> Vector:
+    # In float64: as float32, the length of a very long one is infinite, of a very short one zero.
     length = float(np.linalg.norm(vector))
-    return vector / length if length > 0 else vector
+    return (vector / length if length > 0 else vector).astype(np.float32)
 
 
 def _name_of(function: Any) -> str:

@@ -119,6 +119,14 @@ def test_vectors_are_unit_and_empty_text_is_zero():
     assert not out[1].any()
 
 
+@pytest.mark.parametrize("size", [1e-42, 1e-21, 3.0, 1e20, 3e38])
+def test_vectors_of_any_length_become_unit(size: float):
+    """Also those whose squares are no float32 any more, and of text in several pieces."""
+    own = Embedder(lambda texts: np.full((len(texts), 4), size, dtype=np.float32))
+    lengths = np.linalg.norm(own.embed(["a", "b" * 3_000]), axis=1)
+    assert lengths.tolist() == pytest.approx([1.0, 1.0])
+
+
 def test_long_text_is_embedded_in_pieces_of_bounded_length():
     """A megabyte costs no gigabytes."""
     seen: list[int] = []
