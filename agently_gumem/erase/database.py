@@ -1,6 +1,7 @@
 """The SQLite file of an embedded Chroma: what was deleted leaves it."""
 
 import contextlib
+import re
 import sqlite3
 import time
 from collections.abc import Generator
@@ -20,7 +21,7 @@ select count(*) from embeddings_queue q
 join collections c on q.topic like '%/' || c.id
 join segments s on s.collection = c.id and s.type = ?
 left join max_seq_id m on m.segment_id = s.id
-where substr(c.name, 1, ?) = ? and q.seq_id > coalesce(cast(m.seq_id as integer), 0) and (
+where is_ours(c.name) and q.seq_id > coalesce(cast(m.seq_id as integer), 0) and (
   q.operation = 3 or exists (
     select 1 from embeddings_queue later
     where later.topic = q.topic and later.id = q.id and later.seq_id > q.seq_id))
@@ -31,7 +32,7 @@ where substr(c.name, 1, ?) = ? and q.seq_id > coalesce(cast(m.seq_id as integer)
 _PURGE = """
 delete from embeddings_queue where exists (
   select 1 from collections c
-  where embeddings_queue.topic like '%/' || c.id and substr(c.name, 1, ?) = ?
+  where embeddings_queue.topic like '%/' || c.id and is_ours(c.name)
   and embeddings_queue.seq_id < (
     select min(coalesce(cast(m.seq_id as integer), 0)) from segments s
     left join max_seq_id m on m.segment_id = s.id where s.collection = c.id))
@@ -51,10 +52,10 @@ def clean(folder: Path, namespace: str, timeout: float) -> Erased:
     """
     began = time.monotonic()
     before = (folder / FILE).stat().st_size
-    with _opened(folder / FILE, timeout) as database:
-        left = {**_waiting(database, namespace), **_orphans(database, folder)}
-        _compact(database, namespace)
-        zeroed, indexes = _scrub(database, folder, namespace)
+    with _opened(folder / FILE, namespace, timeout) as database:
+        left = {**_waiting(database), **_orphans(database, folder)}
+        _compact(database)
+        zeroed, indexes = _scrub(database, folder)
         integrity = _check(database)
     return Erased(
         kind="embedded",
@@ -68,21 +69,29 @@ def clean(folder: Path, namespace: str, timeout: float) -> Erased:
 
 
 @contextlib.contextmanager
-def _opened(file: Path, timeout: float) -> Generator[sqlite3.Connection, None, None]:
+def _opened(
+    file: Path, namespace: str, timeout: float
+) -> Generator[sqlite3.Connection, None, None]:
     # Mode rw: a folder without a store is an error, not a new database.
     uri = f"{file.resolve().as_uri()}?mode=rw"
     database = sqlite3.connect(uri, uri=True, timeout=timeout, isolation_level=None)
+    # All of the name: `gumem-notes` is another application's, whose vectors may be of any length.
+    ours = re.compile(re.escape(namespace) + "-(root|[0-9]{3})")
+
+    def is_ours(name: str) -> bool:
+        return ours.fullmatch(name) is not None
+
+    database.create_function("is_ours", 1, is_ours)
     try:
         yield database
     finally:
         database.close()
 
 
-def _compact(database: sqlite3.Connection, namespace: str) -> None:
+def _compact(database: sqlite3.Connection) -> None:
     """Empty the queue where Chroma was told not to, then rewrite full-text index and file."""
-    prefix = f"{namespace}-"
     database.execute("pragma secure_delete = on")
-    database.execute(_PURGE, (len(prefix), prefix))
+    database.execute(_PURGE)
     database.execute(
         "insert into embedding_fulltext_search (embedding_fulltext_search) values ('optimize')"
     )
@@ -90,14 +99,11 @@ def _compact(database: sqlite3.Connection, namespace: str) -> None:
     database.execute("pragma wal_checkpoint(truncate)")
 
 
-def _scrub(
-    database: sqlite3.Connection, folder: Path, namespace: str
-) -> tuple[int, tuple[str, ...]]:
-    prefix = f"{namespace}-"
+def _scrub(database: sqlite3.Connection, folder: Path) -> tuple[int, tuple[str, ...]]:
     rows = database.execute(
         "select s.id from segments s join collections c on s.collection = c.id "
-        "where s.type = ? and substr(c.name, 1, ?) = ? order by s.id",
-        (_VECTORS, len(prefix), prefix),
+        "where s.type = ? and is_ours(c.name) order by s.id",
+        (_VECTORS,),
     )
     indexes = tuple(str(row[0]) for row in rows)
     # Whoever else has the folder open can begin no write before this ends.
@@ -112,9 +118,8 @@ def _check(database: sqlite3.Connection) -> str:
     return "; ".join(str(row[0]) for row in database.execute("pragma integrity_check(5)"))
 
 
-def _waiting(database: sqlite3.Connection, namespace: str) -> dict[str, str]:
-    prefix = f"{namespace}-"
-    ((count,),) = database.execute(_WAITING, (_VECTORS, len(prefix), prefix)).fetchall()
+def _waiting(database: sqlite3.Connection) -> dict[str, str]:
+    ((count,),) = database.execute(_WAITING, (_VECTORS,)).fetchall()
     if not count:
         return {}
     return {
