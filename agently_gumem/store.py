@@ -10,7 +10,7 @@ import weakref
 from collections import OrderedDict, defaultdict
 from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -361,7 +361,12 @@ class Store:
     def collection(self, shard: int) -> Any:
         """Return the collection of a shard, made at first use."""
         if shard not in self._collections:
-            self._collections[shard] = self._collection(f"{shard:03d}")
+            found = self._collection(f"{shard:03d}")
+            with _chroma("look at an index"):
+                begun = self._eraser.begun(found)
+            if begun:
+                self._prepare(found, self.zeros)
+            self._collections[shard] = found
         return self._collections[shard]
 
     def shard_of(self, user_id: str) -> int:
@@ -473,22 +478,27 @@ class Store:
             StoreError: The bytes are still there, in part or all; nothing else is lost.
         """
         with _chroma("erase what was deleted"):
+            for shard in self._in_use():
+                self.collection(shard)  # its making may have been interrupted; not at a shut gate
             return self._eraser.erase(self._ready_shards, self._batch, timeout)
 
-    def _ready_shards(self) -> list[Any]:
-        """List the shards that somebody is in, without what an interrupted deletion left there."""
+    def _in_use(self) -> list[int]:
+        """List the shards that were ever read or written."""
         names = {str(c.name) for c in self._client.list_collections()}
-        shards = [n for n in range(self.shards) if f"{self._namespace}-{n:03d}" in names]
-        for collection in map(self.collection, shards):
+        return [n for n in range(self.shards) if f"{self._namespace}-{n:03d}" in names]
+
+    def _ready_shards(self) -> list[Any]:
+        """List the shards that have rows, without what an interrupted deletion left there."""
+        found = [self._collection(f"{n:03d}") for n in self._in_use()]
+        ready = [collection for collection in found if collection.count()]
+        for collection in ready:
             collection.delete(where={"layer": {"$eq": "gone"}})
-            _keep(collection, self.zeros, KEEPER)
-        return [self.collection(n) for n in shards]
+            _keep(collection, self.zeros, KEEPER, KEEPER)
+        return ready
 
     def _prepare(self, collection: Any, vector: Any) -> None:
         with _chroma("make an index"):
-            self._eraser.prepare(
-                collection, lambda layer: _keep(collection, vector, layer), self._batch
-            )
+            self._eraser.prepare(collection, partial(_keep, collection, vector), self._batch)
 
     def _collection(self, name: str) -> Any:
         with _chroma(f"open the collection {self._namespace}-{name}"):
@@ -518,9 +528,9 @@ class Store:
         return found
 
 
-def _keep(collection: Any, vector: Any, layer: str) -> None:
+def _keep(collection: Any, vector: Any, row_id: str, layer: str) -> None:
     collection.upsert(
-        ids=[KEEPER],
+        ids=[row_id],
         embeddings=[vector],
         documents=["{}"],
         metadatas=[{**_GONE, "layer": layer}],

@@ -3,6 +3,7 @@
 import base64
 import gzip
 import json
+import os
 import shlex
 import sqlite3
 import struct
@@ -24,7 +25,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agently_gumem.erase import Gate
-from agently_gumem.erase.index import scrub_index
+from agently_gumem.erase.index import index_of, scrub_index
+from agently_gumem.erase.queue import take_up
 from agently_gumem.erase.report import command_for
 from agently_gumem.errors import StoreError
 from agently_gumem.store import Row, Store, open_client
@@ -341,19 +343,103 @@ def test_no_memory_of_the_process_stands_in_the_files_of_an_index(tmp_path: Path
     store.close()
 
 
-def test_an_index_whose_making_was_interrupted_is_made_anew(tmp_path: Path):
-    """A process that was killed between two steps leaves a row that says so."""
-    store = make(tmp_path, shards=1)
-    interrupted = {"scope": "", "layer": "gone", "user_id": "", "space": "", "record_id": ""}
-    store.collection(0).upsert(
-        ids=["keeper"], embeddings=[store.zeros], documents=["{}"], metadatas=[interrupted]
+def _marked(collection: Any) -> None:
+    gone = {"scope": "", "layer": "gone", "user_id": "", "space": "", "record_id": ""}
+    collection.upsert(
+        ids=["mark"], embeddings=[[0.0] * DIMENSION], documents=["{}"], metadatas=[gone]
     )
+
+
+def _without_rows(collection: Any) -> None:
+    """Leave what a kill between the length of the vectors and the first row leaves."""
+    _marked(collection)
+    collection.delete(ids=["mark"])
+
+
+def _written_out(collection: Any) -> None:
+    _marked(collection)
+    take_up(collection, 50)
+
+
+@pytest.mark.parametrize("interrupted", [_marked, _without_rows, _written_out])
+@pytest.mark.parametrize("then", ["read", "write", "erase"])
+def test_the_making_of_an_index_that_was_interrupted_is_finished(
+    tmp_path: Path, interrupted: Callable[[Any], None], then: str
+):
+    """Also where nobody writes: at a mere read Chroma makes it anew."""
+    store = make(tmp_path, shards=1)
+    roots = set(tmp_path.iterdir())
+    interrupted(store.collection(0))
     store.close()
+    (folder,) = set(tmp_path.iterdir()) - roots
+    with (folder / "data_level0.bin").open("r+b") as file:
+        file.seek(-100, 2)
+        file.write(b"what somebody said")
     dirtied()
     store = make(tmp_path, shards=1)
-    fill(store, {"alice": 3})
+    if then == "read":
+        assert store.scope("alice", "default").load() == []
+    elif then == "write":
+        fill(store, {"alice": 3})
+        intact(store, {"alice": 3})
+    else:
+        store.erase()
     assert foreign(tmp_path) == []
-    intact(store, {"alice": 3})
+    store.close()
+
+
+def test_an_index_is_made_once(tmp_path: Path):
+    """Whoever opens the store later, or a second time in the process, finds it made."""
+    first = make(tmp_path, shards=1)
+    fill(first, {"alice": 1})
+    made = {h: h.read_bytes() for h in tmp_path.rglob("header.bin")}
+    second = make(tmp_path, shards=1)
+    fill(second, {"bob": 1})
+    second.close()
+    first.close()
+    third = make(tmp_path, shards=1)
+    fill(third, {"carol": 1})
+    third.close()
+    assert {h: h.read_bytes() for h in tmp_path.rglob("header.bin")} == made
+
+
+def test_one_s_own_index_is_found_among_others(tmp_path: Path):
+    """By a row of its own: another application may have written its index out after it."""
+    for when, (name, rows) in enumerate([("own", b"a mark b"), ("other", b"keeper"), ("new", b"")]):
+        (tmp_path / name).mkdir()
+        told = tmp_path / name / "index_metadata.pickle"
+        told.write_bytes(rows)
+        os.utime(told, (when, when))
+    (tmp_path / "of-somebody-else").mkdir()
+    assert index_of(tmp_path, "mark") == tmp_path / "own"
+    with pytest.raises(ValueError, match="names the row"):
+        index_of(tmp_path, "another mark")
+
+
+def test_the_files_of_another_application_stay_byte_for_byte(tmp_path: Path):
+    """It may write them out at any moment, and its vectors may be of any length."""
+    client = chromadb.PersistentClient(str(tmp_path))
+    store = make(None, client)
+    before = set(tmp_path.iterdir())
+    vectors = np.stack([9 * vector_of(n) for n in names_of("app", 60)])
+    for space, count in (("l2", 3), ("ip", 60), ("cosine", 60)):
+        made = client.create_collection(
+            f"gumem-notes-{space}",
+            embedding_function=None,
+            configuration={"hnsw": {"space": space, "sync_threshold": 50, "batch_size": 50}},
+        )
+        made.add(ids=names_of("app", count), embeddings=vectors[:count])
+    files = [f for place in set(tmp_path.iterdir()) - before for f in place.iterdir()]
+    assert len(files) == 3 * 4 + 2
+    for file in files:  # memory of the process that it wrote there is its own affair
+        if file.name == "data_level0.bin":
+            with file.open("ab") as opened:
+                opened.write(text_of("app").encode())
+    theirs = {file: file.read_bytes() for file in files}
+    fill(store, {"alice": 60, "bob": 2})
+    store.scope("alice", "default").forget_all()
+    store.erase()
+    assert {file: file.read_bytes() for file in files} == theirs
     store.close()
 
 

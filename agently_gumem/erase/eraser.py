@@ -2,13 +2,14 @@
 
 import logging
 import time
+import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from agently_gumem.erase.gate import Gate
-from agently_gumem.erase.index import headers, scrub_made
+from agently_gumem.erase.index import index_of, scrub_index
 from agently_gumem.erase.queue import DirtyMark, take_up
 from agently_gumem.erase.report import ON_A_SERVER, Erased, command_for
 from agently_gumem.erase.run import run
@@ -50,7 +51,6 @@ class Eraser:
         self._root = root
         self._mark = DirtyMark(root, writer)
         self._gate = gate
-        self._found = headers(folder) if folder is not None else {}
 
     @property
     def dirty(self) -> bool:
@@ -89,27 +89,45 @@ class Eraser:
             return Erased("server", left=ON_A_SERVER, command=command)
         return run(self._folder, self._namespace, timeout)
 
-    def prepare(self, collection: Any, keep: Callable[[str], None], batch: int) -> None:
+    def begun(self, collection: Any) -> bool:
+        """Tell whether the making of an index was interrupted: a mere read would make it anew.
+
+        Chroma makes none before it knows how long the vectors are.
+        """
+        if self._folder is None or collection.get_model().dimension is None:
+            return False
+        return not self._prepared(collection)
+
+    def _prepared(self, collection: Any) -> bool:
+        kept: dict[str, Any] = collection.get(ids=[KEEPER], include=["metadatas"])
+        return [fields["layer"] for fields in kept["metadatas"]] == [KEEPER]
+
+    def prepare(self, collection: Any, keep: Callable[[str, str], None], batch: int) -> None:
         """Have Chroma make the index of a collection, once in its life, before anything is in it.
 
         Chroma writes memory of its process into the files of an index that it makes, which can
         hold anything that anybody said; and it makes it anew at the first read or write of each
-        opening, until it has once been written out. So it is cleaned and written out at once.
+        opening, until it has once been written out. So it is written out at once, and cleaned.
 
         Args:
             collection: Which one.
-            keep: Writes the row with the id `KEEPER`, of a layer.
+            keep: Writes a row without text, of an id and a layer.
             batch: Rows in one call at most.
         """
         if self._folder is None:
             return
         with self._gate.shut():
-            kept: dict[str, Any] = collection.get(ids=[KEEPER], include=["metadatas"])
-            if [fields["layer"] for fields in kept["metadatas"]] == [KEEPER]:
+            if self._prepared(collection):
                 return
-            keep("gone")
-            for name, why in scrub_made(self._folder, self._found).items():
-                # As of a Chroma that is not known yet: the memory goes on, and an erasure fails.
-                _log.warning("the new index %s holds memory of this process: %s", name, why)
+            mark = uuid.uuid4().hex
+            keep(mark, "gone")
             take_up(collection, batch)
-            keep(KEEPER)  # last: what was interrupted begins anew
+            try:
+                scrub_index(index_of(self._folder, mark))
+            except (OSError, ValueError) as error:
+                # As of a Chroma that is not known yet: the memory goes on, and an erasure fails.
+                _log.warning(
+                    "the new index of %s holds memory of this process: %s", collection.name, error
+                )
+            collection.delete(where={"layer": {"$eq": "gone"}})
+            keep(KEEPER, KEEPER)  # last: what was interrupted begins anew

@@ -11,7 +11,6 @@ import contextlib
 import os
 import struct
 from array import array
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -21,6 +20,8 @@ from typing import BinaryIO
 _HEADER = struct.Struct("<iQQQQQQiIQQQdQ")
 _VERSION = 1
 _DELETED = 0x01
+# Chroma's own: which id stands where in its index.
+_IDS = "index_metadata.pickle"
 _BLOCK = 4 * 2**20
 # How far the length of a vector of length 1 may be off, as float32.
 _NEAR = 1e-3
@@ -66,34 +67,26 @@ def scrub_index(folder: Path) -> int:
     return zeroed
 
 
-def headers(folder: Path) -> dict[str, int]:
-    """Say of each index in a store's folder when its header was written, by its own folder."""
-    found: dict[str, int] = {}
+def index_of(folder: Path, row_id: str) -> Path:
+    """Find the index that was written out with a row of this id, which stands in no other.
+
+    Only the database says which collection an index belongs to, and a second SQLite in this
+    process would break its locks. Whatever else stands in the folder is another application's,
+    which may write at any moment, and is left alone.
+
+    Raises:
+        ValueError: None has such a row.
+        OSError: The folder can't be read.
+    """
+    written: list[tuple[int, Path]] = []
     for place in folder.iterdir():
         with contextlib.suppress(OSError):  # no index, or somebody else's folder
-            found[place.name] = (place / "header.bin").stat().st_mtime_ns
-    return found
-
-
-def scrub_made(folder: Path, before: Mapping[str, int]) -> dict[str, str]:
-    """Scrub the indexes that were made since `before` was read, and hold no element yet.
-
-    Whosever they are: which collection an index belongs to says only the database, and where no
-    element stands there is nothing to lose.
-
-    Returns:
-        Why an index could not be scrubbed, by its own folder.
-    """
-    failed: dict[str, str] = {}
-    for name, when in headers(folder).items():
-        if before.get(name) == when:
-            continue
-        try:
-            if not _layout_of(folder / name).elements:
-                scrub_index(folder / name)
-        except (OSError, ValueError) as error:
-            failed[name] = str(error)
-    return failed
+            written.append(((place / _IDS).stat().st_mtime_ns, place))
+    for _, place in sorted(written, reverse=True):  # the last one written first
+        with contextlib.suppress(OSError):
+            if row_id.encode() in (place / _IDS).read_bytes():
+                return place
+    raise ValueError(f"no {_IDS} names the row that was just written")
 
 
 def _layout_of(folder: Path) -> _Layout:
