@@ -154,7 +154,7 @@ def open_client(
     ownership = own(folder)
     try:
         with _chroma(f"open {str(path)!r}"):
-            opened = chromadb.PersistentClient(str(folder))
+            opened = chromadb.PersistentClient(_name_for(folder))
     except StoreError:
         ownership.release()
         raise
@@ -181,9 +181,30 @@ def _taken(client: Any, timeout: float) -> Opened:
     if "fastapi" in str(getattr(client.get_settings(), "chroma_api_impl", "")):
         _bound(client, timeout)
         return Opened(client, "server", owned=False, key=_key_of(client))
-    folder = _folder_of(client)
-    ownership = own(folder) if folder is not None else None
-    return Opened(client, "embedded", False, _key_of(client), folder, ownership)
+    folder, key = _folder_of(client), _key_of(client)
+    if folder is None:
+        return Opened(client, "embedded", False, key)
+    known = _names.get(folder.resolve(), key)
+    if known != key and _open_stores[known]:
+        raise ConfigError(
+            f"client= has {str(folder)!r} open as {key!r}, and another memory of this process as "
+            f"{known!r}: Chroma would keep two indexes of the same vectors. Use one spelling"
+        )
+    _names[folder.resolve()] = key
+    return Opened(client, "embedded", False, key, folder, own(folder))
+
+
+def _name_for(folder: Path) -> str:
+    """Give the name under which this process opens a folder in Chroma: the first that was used.
+
+    Chroma tells databases by the spelling of their path. Two spellings of one folder would be two
+    indexes that overwrite each other; one spelling, after a change of the current folder, would be
+    the database of another folder.
+    """
+    place, name = folder.resolve(), str(folder)
+    if name in _names.values() and _names.get(place) != name:
+        name = str(place)
+    return _names.setdefault(place, name)
 
 
 def _bound(client: Any, seconds: float) -> None:
@@ -209,6 +230,7 @@ def _folder_of(client: Any) -> Path | None:
     return Path(settings.persist_directory).absolute()
 
 
+_names: dict[Path, str] = {}
 _open_stores: defaultdict[str, "weakref.WeakSet[Store]"] = defaultdict(weakref.WeakSet)
 _gates: defaultdict[str, Gate] = defaultdict(Gate)
 if hasattr(os, "register_at_fork"):  # not on Windows

@@ -1,6 +1,7 @@
 """The store: scoped rows in Chroma, written whole, and told apart."""
 
 from pathlib import Path
+from typing import Any
 
 import chromadb
 import numpy as np
@@ -9,7 +10,7 @@ from chromaserver import Server
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agently_gumem import EmbedderMismatch, GUMem
+from agently_gumem import ConfigError, EmbedderMismatch, GUMem
 from agently_gumem.ids import Ids
 from agently_gumem.store import Row, Store, open_client
 
@@ -156,3 +157,63 @@ def test_two_memories_on_one_path_of_one_process_see_each_other(tmp_path: Path):
     one.user("alice").add_messages([{"content": "I moved."}])
     assert len(one.user("alice").messages()) == 3
     one.close()
+
+
+def _open(path: Path | None, client: Any = None) -> Store:
+    opened = open_client(path, client)
+    return Store(opened, namespace="t", shards=1, embedder="e", dimension=DIMENSION)
+
+
+def _write(store: Store, user: str, name: str) -> None:
+    store.scope(user, "default").write([row(name)])
+
+
+def _rows_of(store: Store, user: str) -> list[str]:
+    return sorted(found.id for found in store.scope(user, "default").load())
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_one_folder_is_one_database_however_its_path_is_spelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: bool
+):
+    """Chroma would keep an index for each spelling, and each would overwrite the other's."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link").symlink_to("memory", target_is_directory=True)
+    client = chromadb.PersistentClient("memory") if given else None
+    stores = [_open(None if given else Path("memory"), client=client)]
+    stores += [_open(path) for path in (tmp_path / "memory", Path("link"))]
+    for n in range(30):
+        for place, store in enumerate(stores):
+            _write(store, f"user-{place}", f"{n}")
+    for store in stores:
+        assert store.shared
+        for place in range(3):
+            assert len(_rows_of(store, f"user-{place}")) == 30
+    for store in stores:
+        store.close()
+
+
+def test_a_client_under_another_name_of_an_open_folder_is_refused(tmp_path: Path):
+    """What can't be one database is said, before anything is overwritten."""
+    store = _open(tmp_path)
+    (tmp_path / "sub").mkdir()
+    other = chromadb.PersistentClient(str(tmp_path / "sub" / ".."))
+    with pytest.raises(ConfigError, match="Use one spelling"):
+        _open(None, client=other)
+    store.close()
+    _open(None, client=other).close()
+
+
+def test_one_spelling_of_two_folders_is_two_databases(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The current folder may change while a memory is open."""
+    stores = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        stores.append(_open(Path("memory")))
+        _write(stores[-1], "alice", name)
+    assert [_rows_of(store, "alice") for store in stores] == [["a"], ["b"]]
+    for store in stores:
+        store.close()

@@ -300,6 +300,27 @@ PATCHES += [
         "tests/test_worker.py::test_vectors_of_any_length_become_unit",
     ),
     Patch(
+        "14 forgetting: two spellings of one folder",
+        "store.py",
+        "    return _names.setdefault(place, name)",
+        "    return name",
+        "tests/test_store.py::test_one_folder_is_one_database_however_its_path_is_spelled",
+    ),
+    Patch(
+        "14 forgetting: a client under another spelling of an open folder",
+        "store.py",
+        "    if known != key and _open_stores[known]:",
+        "    if False:",
+        "tests/test_store.py::test_a_client_under_another_name_of_an_open_folder_is_refused",
+    ),
+    Patch(
+        "14 forgetting: one spelling of two folders",
+        "store.py",
+        "    if name in _names.values() and _names.get(place) != name:",
+        "    if False:",
+        "tests/test_store.py::test_one_spelling_of_two_folders_is_two_databases",
+    ),
+    Patch(
         "14 forgetting: whichever index was written out last",
         "erase/index.py",
         "            if row_id.encode() in (place / _IDS).read_bytes():",
