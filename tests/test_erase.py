@@ -25,7 +25,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agently_gumem.erase import Gate
-from agently_gumem.erase.index import index_of, scrub_index
+from agently_gumem.erase.index import drop_unwritten, index_of, scrub_index
 from agently_gumem.erase.queue import take_up
 from agently_gumem.erase.report import command_for
 from agently_gumem.errors import StoreError
@@ -386,6 +386,43 @@ def test_the_making_of_an_index_that_was_interrupted_is_finished(
         store.erase()
     assert foreign(tmp_path) == []
     store.close()
+
+
+@pytest.mark.parametrize("elements", [0, 1])
+def test_a_kill_while_an_index_is_first_written_out_leaves_no_dead_collection(
+    tmp_path: Path, elements: int
+):
+    """Chroma empties the list of ids first, and can't open a collection whose list is empty."""
+    store = make(tmp_path, shards=1)
+    roots = set(tmp_path.iterdir())
+    _marked(store.collection(0))
+    store.close()
+    (folder,) = set(tmp_path.iterdir()) - roots
+    with (folder / "header.bin").open("r+b") as file:
+        file.seek(20)
+        file.write(struct.pack("<Q", elements))
+    (folder / "index_metadata.pickle").touch()
+    os.utime(folder / "index_metadata.pickle", (1, 1))
+    store = make(tmp_path, shards=1)
+    fill(store, {"alice": 60})
+    intact(store, {"alice": 60})
+    assert foreign(tmp_path) == []
+    store.close()
+
+
+def test_a_list_of_ids_that_may_be_written_now_is_left(tmp_path: Path):
+    """An empty list is taken out only where it is older than the process, and nothing is lost."""
+    store = make(tmp_path, shards=1)
+    fill(store, {"alice": 60})
+    store.close()
+    for told in tmp_path.rglob("index_metadata.pickle"):
+        told.write_bytes(b"")
+    drop_unwritten(tmp_path)
+    assert len(list(tmp_path.rglob("index_metadata.pickle"))) == 2
+    for told in tmp_path.rglob("index_metadata.pickle"):
+        os.utime(told, (1, 1))
+    drop_unwritten(tmp_path)
+    assert len(list(tmp_path.rglob("index_metadata.pickle"))) == 1
 
 
 def test_an_index_is_made_once(tmp_path: Path):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agently_gumem.erase.gate import Gate
-from agently_gumem.erase.index import index_of, scrub_index
+from agently_gumem.erase.index import drop_unwritten, index_of, scrub_index
 from agently_gumem.erase.queue import DirtyMark, take_up
 from agently_gumem.erase.report import ON_A_SERVER, Erased, command_for
 from agently_gumem.erase.run import run
@@ -51,6 +51,8 @@ class Eraser:
         self._root = root
         self._mark = DirtyMark(root, writer)
         self._gate = gate
+        if folder is not None:
+            drop_unwritten(folder)
 
     @property
     def dirty(self) -> bool:

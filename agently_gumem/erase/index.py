@@ -10,6 +10,7 @@ space is another one.
 import contextlib
 import os
 import struct
+import time
 from array import array
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ _VERSION = 1
 _DELETED = 0x01
 # Chroma's own: which id stands where in its index.
 _IDS = "index_metadata.pickle"
+_LOADED = time.time()
 _BLOCK = 4 * 2**20
 # How far the length of a vector of length 1 may be off, as float32.
 _NEAR = 1e-3
@@ -87,6 +89,22 @@ def index_of(folder: Path, row_id: str) -> Path:
             if row_id.encode() in (place / _IDS).read_bytes():
                 return place
     raise ValueError(f"no {_IDS} names the row that was just written")
+
+
+def drop_unwritten(folder: Path) -> None:
+    """Take out the empty lists of ids that a kill left where an index was first written out.
+
+    Chroma empties that file before it writes it, and can't open a collection whose list is empty;
+    without one it makes the index anew from its queue, which it had not emptied yet. Only where at
+    most one element stands, as our own first writing has it, and only what is older than this
+    process: a younger one may be written just now.
+    """
+    for place in folder.iterdir():
+        with contextlib.suppress(OSError, ValueError):  # no index, or of a form that is not known
+            told = (place / _IDS).stat()
+            old = told.st_size == 0 and told.st_mtime < _LOADED
+            if old and _layout_of(place).elements <= 1:
+                (place / _IDS).unlink()
 
 
 def _layout_of(folder: Path) -> _Layout:

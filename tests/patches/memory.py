@@ -321,6 +321,21 @@ PATCHES += [
         "tests/test_store.py::test_one_spelling_of_two_folders_is_two_databases",
     ),
     Patch(
+        "14 forgetting: a kill while an index is first written out",
+        "erase/eraser.py",
+        "            drop_unwritten(folder)",
+        "            pass",
+        "tests/test_erase.py::"
+        "test_a_kill_while_an_index_is_first_written_out_leaves_no_dead_collection",
+    ),
+    Patch(
+        "14 forgetting: a list of ids that may be written now",
+        "erase/index.py",
+        "told.st_size == 0 and told.st_mtime < _LOADED",
+        "told.st_size == 0",
+        "tests/test_erase.py::test_a_list_of_ids_that_may_be_written_now_is_left",
+    ),
+    Patch(
         "14 forgetting: whichever index was written out last",
         "erase/index.py",
         "            if row_id.encode() in (place / _IDS).read_bytes():",
