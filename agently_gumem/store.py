@@ -182,16 +182,16 @@ def _taken(client: Any, timeout: float) -> Opened:
         _bound(client, timeout)
         return Opened(client, "server", owned=False, key=_key_of(client))
     folder, key = _folder_of(client), _key_of(client)
-    if folder is None:
-        return Opened(client, "embedded", False, key)
-    known = _names.get(folder.resolve(), key)
+    known = key if folder is None else _names.get(folder.resolve(), key)
     if known != key and _open_stores[known]:
         raise ConfigError(
             f"client= has {str(folder)!r} open as {key!r}, and another memory of this process as "
             f"{known!r}: Chroma would keep two indexes of the same vectors. Use one spelling"
         )
-    _names[folder.resolve()] = key
-    return Opened(client, "embedded", False, key, folder, own(folder))
+    if folder is not None:
+        _names[folder.resolve()] = key
+    ownership = own(folder) if folder is not None else None
+    return Opened(client, "embedded", False, key, folder, ownership)
 
 
 def _name_for(folder: Path) -> str:
