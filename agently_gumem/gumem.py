@@ -22,6 +22,7 @@ from agently_gumem.hooks import Hooks
 from agently_gumem.host import Host
 from agently_gumem.memo_schema import MemoSchema
 from agently_gumem.model import Model
+from agently_gumem.opening import Opened, open_client, reopened
 from agently_gumem.options import SessionOptions
 from agently_gumem.plugin import Mode, mode_name, register
 from agently_gumem.privacy import PrivacyPolicy
@@ -30,7 +31,7 @@ from agently_gumem.records import Memo, as_record
 from agently_gumem.remember.select import Selector
 from agently_gumem.scope import Services
 from agently_gumem.session import MemorySession
-from agently_gumem.store import Opened, Store, open_client, reopened
+from agently_gumem.store import Store
 from agently_gumem.sweeping import sweep
 from agently_gumem.text import estimate_tokens, words
 from agently_gumem.tool_calls import RecordActions

@@ -9,19 +9,18 @@ import uuid
 import weakref
 from collections import OrderedDict, defaultdict
 from collections.abc import Collection, Generator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agently_gumem.erase import KEEPER, Erased, Eraser, Gate
-from agently_gumem.errors import ConfigError, EmbedderMismatch, GUMemError, StoreError
+from agently_gumem.errors import ConfigError, EmbedderMismatch, StoreError
 from agently_gumem.ids import Ids
-from agently_gumem.ownership import Ownership, own
+from agently_gumem.opening import Opened, chroma, open_stores
 from agently_gumem.revision import Log, key_of, of_others, without_old
 
 SCHEMA_VERSION = 1
@@ -90,153 +89,10 @@ class Standing:
     """Whether the holder is done."""
 
 
-@contextlib.contextmanager
-def _chroma(what: str) -> Generator[None, None, None]:
-    """Turn what Chroma raises (InternalError, ValueError, httpx errors, ...) into StoreError."""
-    try:
-        yield
-    except GUMemError:
-        raise
-    except Exception as error:  # Chroma has no common root of errors
-        raise StoreError(f"Chroma could not {what}: {type(error).__name__}: {error}") from error
-
-
-@dataclass(frozen=True)
-class Opened:
-    """A Chroma client, its kind ("embedded", "memory" or "server"), and whether it is ours."""
-
-    client: Any
-    kind: str
-    owned: bool
-    key: str
-    """Names the database within this process."""
-    folder: Path | None = None
-    """Where its files are; None in memory and on a server."""
-    ownership: Ownership | None = None
-    """This process's hold on the folder."""
-
-
-def open_client(
-    path: str | os.PathLike[str] | None, client: Any, *, timeout: float = 30.0
-) -> Opened:
-    """Open a folder, take a client that is open, or open a database in memory.
-
-    Args:
-        path: The folder of an embedded store.
-        client: A client that the caller has open.
-        timeout: Seconds that one call to a server may take, where the client has no bound.
-
-    Raises:
-        ConfigError: Both were given, or `path` is a file.
-        StoreLocked: Another process has the folder open.
-        StoreError: Chroma can't open the path.
-    """
-    if path is not None and client is not None:
-        raise ConfigError("give path= or client=, not both")
-    if client is not None:
-        return _taken(client, timeout)
-    import chromadb  # 0.5 s and more: never at import of the package
-
-    # Default settings: Chroma refuses a second client of a process that has others, and the
-    # application may have one of its own. Its telemetry sends nothing since 1.5.
-    if path is None:
-        with _chroma("open a database in memory"):
-            fresh = chromadb.EphemeralClient()
-        return Opened(fresh, "memory", owned=True, key=uuid.uuid4().hex)
-    if not isinstance(path, str | os.PathLike):
-        raise ConfigError(f"path={path!r} is no path of a folder")
-    if not str(path).strip():  # an unset variable: the current folder would become the store
-        raise ConfigError('path= must not be empty; "." names the current folder')
-    folder = Path(path)
-    if folder.exists() and not folder.is_dir():
-        raise ConfigError(f"path={str(path)!r} is a file; a store is a folder")
-    # Before Chroma opens it: two processes in one folder, and some of its calls hang or lose rows.
-    ownership = own(folder)
-    try:
-        with _chroma(f"open {str(path)!r}"):
-            opened = chromadb.PersistentClient(_name_for(folder))
-    except StoreError:
-        ownership.release()
-        raise
-    return Opened(opened, "embedded", True, _key_of(opened), folder.absolute(), ownership)
-
-
-def reopened(client: Any, timeout: float) -> Opened:
-    """Connect to a server anew, as a client does: in a forked child, whose parent has the other.
-
-    Raises:
-        StoreError: A client of its kind can't be made anew, or the server does not answer.
-    """
-    with _chroma("connect to its server anew after a fork"):
-        fresh = type(client)(
-            tenant=client.tenant, database=client.database, settings=client.get_settings()
-        )
-    return replace(open_client(None, fresh, timeout=timeout), owned=True)
-
-
-def _taken(client: Any, timeout: float) -> Opened:
-    """Take a client that the caller has open; it stays the caller's to close."""
-    if not hasattr(client, "get_settings"):
-        raise ConfigError(f"client={client!r} is no chromadb client, such as HttpClient(...)")
-    if "fastapi" in str(getattr(client.get_settings(), "chroma_api_impl", "")):
-        _bound(client, timeout)
-        return Opened(client, "server", owned=False, key=_key_of(client))
-    folder, key = _folder_of(client), _key_of(client)
-    known = key if folder is None else _names.get(folder.resolve(), key)
-    if known != key and _open_stores[known]:
-        raise ConfigError(
-            f"client= has {str(folder)!r} open as {key!r}, and another memory of this process as "
-            f"{known!r}: Chroma would keep two indexes of the same vectors. Use one spelling"
-        )
-    if folder is not None:
-        _names[folder.resolve()] = key
-    ownership = own(folder) if folder is not None else None
-    return Opened(client, "embedded", False, key, folder, ownership)
-
-
-def _name_for(folder: Path) -> str:
-    """Give the name under which this process opens a folder in Chroma: the first that was used.
-
-    Chroma tells databases by the spelling of their path. Two spellings of one folder would be two
-    indexes that overwrite each other; one spelling, after a change of the current folder, would be
-    the database of another folder.
-    """
-    place, name = folder.resolve(), str(folder)
-    if name in _names.values() and _names.get(place) != name:
-        name = str(place)
-    return _names.setdefault(place, name)
-
-
-def _bound(client: Any, seconds: float) -> None:
-    """Let no call to a server last for ever: Chroma's client has no bound of its own.
-
-    A server that hangs would hold the threads of all users.
-    """
-    session = getattr(getattr(client, "_server", None), "_session", None)
-    bounds = getattr(session, "timeout", None)
-    if session is not None and bounds is not None and bounds.read is None:
-        session.timeout = seconds
-
-
-def _key_of(client: Any) -> str:
-    """Name a client's database: Chroma shares one a folder among the clients of a process."""
-    return str(getattr(client, "_identifier", None) or f"client {id(client)}")
-
-
-def _folder_of(client: Any) -> Path | None:
-    settings = client.get_settings()
-    if "rust" not in str(settings.chroma_api_impl) or not settings.is_persistent:
-        return None
-    return Path(settings.persist_directory).absolute()
-
-
-_names: dict[Path, str] = {}
-_open_stores: defaultdict[str, "weakref.WeakSet[Store]"] = defaultdict(weakref.WeakSet)
 _gates: defaultdict[str, Gate] = defaultdict(Gate)
 if hasattr(os, "register_at_fork"):  # not on Windows
     # A gate that a thread of the parent holds would stay shut in the child for ever.
     os.register_at_fork(after_in_child=_gates.clear)
-    os.register_at_fork(after_in_child=_open_stores.clear)
 
 
 class Store:
@@ -285,7 +141,7 @@ class Store:
         self._collections: dict[int, Any] = {}
         self._prepared: set[int] = set()
         self._root = self._collection("root")
-        with _chroma("say its largest batch"):
+        with chroma("say its largest batch"):
             self._batch = int(client.get_max_batch_size())
         self._eraser = Eraser(
             kind=kind,
@@ -299,7 +155,7 @@ class Store:
         made = self._make_root(shards, embedder, dimension)
         self.shards = int(made["shards"])
         self.ids = Ids(bytes.fromhex(made["key"]))
-        _open_stores[self._key].add(self)
+        open_stores[self._key].add(self)
 
     def told(self) -> dict[str, Any]:
         """Say what kind of store it is, and which process holds its folder, where it has one."""
@@ -309,7 +165,7 @@ class Store:
     @property
     def shared(self) -> bool:
         """Whether somebody else writes to it too: other processes, or a second one in this."""
-        return self.kind == "server" or len(_open_stores[self._key]) > 1
+        return self.kind == "server" or len(open_stores[self._key]) > 1
 
     def scope(self, user_id: str, space: str) -> "ScopedStore":
         """Return the part of one user and space; there is no other way to read or write."""
@@ -338,7 +194,7 @@ class Store:
     def _owners(self, conditions: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
         found: dict[tuple[str, str], None] = {}
         for shard in range(self.shards):
-            with _chroma("list users"):
+            with chroma("list users"):
                 got: dict[str, Any] = self.collection(shard).get(
                     where={"$and": list(conditions)}, include=["metadatas"]
                 )
@@ -354,10 +210,10 @@ class Store:
         """
         if self.kind == "memory":
             for name in ["root", *(f"{shard:03d}" for shard in self._collections)]:
-                with _chroma(f"delete {name}"):
+                with chroma(f"delete {name}"):
                     self._client.delete_collection(f"{self._namespace}-{name}")
         self._collections.clear()
-        _open_stores[self._key].discard(self)
+        open_stores[self._key].discard(self)
         try:
             if self._owned:
                 self._client.close()
@@ -384,7 +240,7 @@ class Store:
         """Return the collection of a shard, made at first use."""
         if shard not in self._collections:
             found = self._collection(f"{shard:03d}")
-            with _chroma("look at an index"):
+            with chroma("look at an index"):
                 begun = self._eraser.begun(found)
             if begun:
                 self._prepare(found, self.zeros)
@@ -431,20 +287,20 @@ class Store:
                 gone = Row("gone", "", "", {})
                 self._upsert(collection, [*first, *((i, gone, _GONE) for i in row_ids), *also])
             for start in range(0, len(row_ids), self._batch):
-                with _chroma("delete"):
+                with chroma("delete"):
                     collection.delete(ids=list(row_ids[start : start + self._batch]))
             if also and not telling:
                 self._upsert(collection, also)
 
     def _set_dirty(self) -> None:
-        with _chroma("mark that rows are deleted"):
+        with chroma("mark that rows are deleted"):
             self._eraser.set_dirty()
 
     def _upsert(self, collection: Any, rows: Sequence[tuple[str, Row, dict[str, Any]]]) -> None:
         zeros = self.zeros
         for start in range(0, len(rows), self._batch):
             part = rows[start : start + self._batch]
-            with _chroma("write"):
+            with chroma("write"):
                 collection.upsert(
                     ids=[row_id for row_id, _, _ in part],
                     embeddings=[zeros if r.vector is None else r.vector for _, r, _ in part],
@@ -476,7 +332,7 @@ class Store:
     @property
     def dirty(self) -> bool:
         """Whether rows were deleted, or texts cut, since the bytes were last erased."""
-        with _chroma("read the mark of deleted rows"):
+        with chroma("read the mark of deleted rows"):
             return self._eraser.dirty
 
     def erase_if_dirty(self, timeout: float = 600.0) -> Erased | None:
@@ -499,7 +355,7 @@ class Store:
         Raises:
             StoreError: The bytes are still there, in part or all; nothing else is lost.
         """
-        with _chroma("erase what was deleted"):
+        with chroma("erase what was deleted"):
             for shard in self._in_use():
                 self.collection(shard)  # its making may have been interrupted; not at a shut gate
             return self._eraser.erase(self._ready_shards, self._batch, timeout)
@@ -519,11 +375,11 @@ class Store:
         return ready
 
     def _prepare(self, collection: Any, vector: Any) -> None:
-        with _chroma("make an index"):
+        with chroma("make an index"):
             self._eraser.prepare(collection, partial(_keep, collection, vector), self._batch)
 
     def _collection(self, name: str) -> Any:
-        with _chroma(f"open the collection {self._namespace}-{name}"):
+        with chroma(f"open the collection {self._namespace}-{name}"):
             return self._client.get_or_create_collection(
                 f"{self._namespace}-{name}", embedding_function=None, configuration=_HNSW
             )
@@ -536,7 +392,7 @@ class Store:
             "shards": shards,
             "key": secrets.token_hex(32),
         }
-        with _chroma("read the store's root"):
+        with chroma("read the store's root"):
             # `add` of an id that exists is silent and keeps the first: all racers agree.
             self._root.add(ids=["root"], embeddings=[[0.0]], documents=[json.dumps(wanted)])
             got = self._root.get(ids=["root"], include=["documents"])
@@ -589,7 +445,7 @@ class ScopedStore:
         return [row for row in rows if row.fields["scope"] == self.key]
 
     def _read(self, **which: Any) -> list[Row]:
-        with _chroma("read a user"):
+        with chroma("read a user"):
             got = self.store.collection(self.shard).get(
                 **which, include=["documents", "metadatas", "embeddings"]
             )
@@ -675,7 +531,7 @@ class ScopedStore:
         Returns:
             The number of rows that went.
         """
-        with _chroma("list the rows of a user"):
+        with chroma("list the rows of a user"):
             got = self.store.collection(self.shard).get(
                 where={
                     "$and": [
@@ -710,7 +566,7 @@ class ScopedStore:
             name: (self._turn_id(name, n), self._turn_id(name, n + 1)) for name, n in turns.items()
         }
         revision = self._row_id("revision", "")
-        with _chroma("read a revision"):
+        with chroma("read a revision"):
             got: dict[str, Any] = self.store.collection(self.shard).get(
                 ids=[revision, *(row_id for pair in pairs.values() for row_id in pair)],
                 include=["metadatas"],
@@ -740,7 +596,7 @@ class ScopedStore:
         """
         fields = {"turn": name, "epoch": epoch, "holder": holder, "beat": 0, "free": 0}
         row = {**self._fields(Row("turn", f"{name}-{epoch}", "", {})), **fields}
-        with _chroma("take a turn"), self.store.writing(self.shard) as collection:
+        with chroma("take a turn"), self.store.writing(self.shard) as collection:
             collection.add(
                 ids=[self._turn_id(name, epoch)],
                 embeddings=[self.store.zeros],
@@ -765,19 +621,19 @@ class ScopedStore:
         self._set_turn(name, epoch, free=1)
 
     def _turns(self, name: str) -> dict[int, dict[str, Any]]:
-        with _chroma("read whose turn it is"):
+        with chroma("read whose turn it is"):
             got: dict[str, Any] = self.store.collection(self.shard).get(
                 where={"scope": {"$eq": f"turn-{self.key}"}}, include=["metadatas"]
             )
         return {int(f["epoch"]): f for f in got["metadatas"] if f["turn"] == name}
 
     def _set_turn(self, name: str, epoch: int, **fields: int) -> None:
-        with _chroma("keep a turn"), self.store.writing(self.shard) as collection:
+        with chroma("keep a turn"), self.store.writing(self.shard) as collection:
             # Of a row that is not there any more it changes nothing: `update` makes none.
             collection.update(ids=[self._turn_id(name, epoch)], metadatas=[dict(fields)])
 
     def _drop_turns(self, name: str, epochs: Sequence[int]) -> None:
-        with _chroma("take out old turns"), self.store.writing(self.shard) as collection:
+        with chroma("take out old turns"), self.store.writing(self.shard) as collection:
             collection.delete(ids=[self._turn_id(name, n) for n in epochs])
 
     def _turn_id(self, name: str, epoch: int) -> str:

@@ -29,7 +29,8 @@ from agently_gumem.erase.index import drop_unwritten, index_of, scrub_index
 from agently_gumem.erase.queue import take_up
 from agently_gumem.erase.report import command_for
 from agently_gumem.errors import StoreError
-from agently_gumem.store import Row, Store, open_client
+from agently_gumem.opening import open_client
+from agently_gumem.store import Row, Store
 
 DIMENSION = 32
 

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from agently_gumem import GUMem, StoreError
 from agently_gumem.lease import FairLock, Lease, Turn, Watch
+from agently_gumem.opening import open_client
 from agently_gumem.revision import MOST_WRITERS, Log, key_of, news, of_others, without_old
-from agently_gumem.store import Row, Standing, Store, open_client
+from agently_gumem.store import Row, Standing, Store
 from agently_gumem.worker import Worker
 
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from agently_gumem import ConfigError, EmbedderMismatch, GUMem
 from agently_gumem.ids import Ids
-from agently_gumem.store import Row, Store, open_client
+from agently_gumem.opening import open_client
+from agently_gumem.store import Row, Store
 
 DIMENSION = 8
 

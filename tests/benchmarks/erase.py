@@ -25,7 +25,8 @@ from _report import arguments, percentile, publish
 from _scale_data import name_of, said
 from numpy.typing import NDArray
 
-from agently_gumem.store import Row, Store, open_client
+from agently_gumem.opening import open_client
+from agently_gumem.store import Row, Store
 
 sys.path.append(str(Path(__file__).parents[1]))  # what tests and benchmarks share
 from bytesearch import find

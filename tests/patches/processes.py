@@ -5,7 +5,7 @@ from patches._patch import Patch
 PATCHES: list[Patch] = [
     Patch(
         "9 folder: refused",
-        "store.py",
+        "opening.py",
         "    ownership = own(folder)\n    try:\n",
         "    ownership = own(folder / 'other')\n    try:\n",
         "tests/test_ownership.py::"
@@ -13,7 +13,7 @@ PATCHES: list[Patch] = [
     ),
     Patch(
         "9 folder: a caller's client",
-        "store.py",
+        "opening.py",
         "    ownership = own(folder) if folder is not None else None\n",
         "    ownership = None\n",
         "tests/test_ownership.py::test_a_client_of_the_callers_is_held_to_the_same",
@@ -64,9 +64,9 @@ PATCHES: list[Patch] = [
     Patch(
         "9 turns: fencing",
         "store.py",
-        '        revision = self._row_id("revision", "")\n        with _chroma("read a rev',
+        '        revision = self._row_id("revision", "")\n        with chroma("read a rev',
         "        pairs = {}\n"
-        '        revision = self._row_id("revision", "")\n        with _chroma("read a rev',
+        '        revision = self._row_id("revision", "")\n        with chroma("read a rev',
         "tests/test_processes.py::"
         "test_a_process_that_stopped_in_the_middle_writes_nothing_once_it_is_overtaken",
     ),
@@ -174,7 +174,7 @@ PATCHES: list[Patch] = [
     ),
     Patch(
         "9 server: hangs",
-        "store.py",
+        "opening.py",
         "        session.timeout = seconds\n",
         "        pass\n",
         "tests/test_lease.py::test_a_server_that_hangs_holds_up_no_call_for_ever",

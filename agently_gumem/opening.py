@@ -1,0 +1,161 @@
+"""Open Chroma: a folder, a client of the caller's, or a database in memory."""
+
+import contextlib
+import os
+import uuid
+import weakref
+from collections import defaultdict
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from agently_gumem.errors import ConfigError, GUMemError, StoreError
+from agently_gumem.ownership import Ownership, own
+
+# The folder -> the name under which Chroma has it open in this process.
+_names: dict[Path, str] = {}
+open_stores: defaultdict[str, "weakref.WeakSet[Any]"] = defaultdict(weakref.WeakSet)
+"""A database's name within this process -> the stores that have it open."""
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=open_stores.clear)
+
+
+@contextlib.contextmanager
+def chroma(what: str) -> Generator[None, None, None]:
+    """Turn what Chroma raises (InternalError, ValueError, httpx errors, ...) into StoreError."""
+    try:
+        yield
+    except GUMemError:
+        raise
+    except Exception as error:  # Chroma has no common root of errors
+        raise StoreError(f"Chroma could not {what}: {type(error).__name__}: {error}") from error
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A Chroma client, its kind ("embedded", "memory" or "server"), and whether it is ours."""
+
+    client: Any
+    kind: str
+    owned: bool
+    key: str
+    """Names the database within this process."""
+    folder: Path | None = None
+    """Where its files are; None in memory and on a server."""
+    ownership: Ownership | None = None
+    """This process's hold on the folder."""
+
+
+def open_client(
+    path: str | os.PathLike[str] | None, client: Any, *, timeout: float = 30.0
+) -> Opened:
+    """Open a folder, take a client that is open, or open a database in memory.
+
+    Args:
+        path: The folder of an embedded store.
+        client: A client that the caller has open.
+        timeout: Seconds that one call to a server may take, where the client has no bound.
+
+    Raises:
+        ConfigError: Both were given, or `path` is a file.
+        StoreLocked: Another process has the folder open.
+        StoreError: Chroma can't open the path.
+    """
+    if path is not None and client is not None:
+        raise ConfigError("give path= or client=, not both")
+    if client is not None:
+        return _taken(client, timeout)
+    import chromadb  # 0.5 s and more: never at import of the package
+
+    # Default settings: Chroma refuses a second client of a process that has others, and the
+    # application may have one of its own. Its telemetry sends nothing since 1.5.
+    if path is None:
+        with chroma("open a database in memory"):
+            fresh = chromadb.EphemeralClient()
+        return Opened(fresh, "memory", owned=True, key=uuid.uuid4().hex)
+    if not isinstance(path, str | os.PathLike):
+        raise ConfigError(f"path={path!r} is no path of a folder")
+    if not str(path).strip():  # an unset variable: the current folder would become the store
+        raise ConfigError('path= must not be empty; "." names the current folder')
+    folder = Path(path)
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"path={str(path)!r} is a file; a store is a folder")
+    # Before Chroma opens it: two processes in one folder, and some of its calls hang or lose rows.
+    ownership = own(folder)
+    try:
+        with chroma(f"open {str(path)!r}"):
+            opened = chromadb.PersistentClient(_name_for(folder))
+    except StoreError:
+        ownership.release()
+        raise
+    return Opened(opened, "embedded", True, _key_of(opened), folder.absolute(), ownership)
+
+
+def reopened(client: Any, timeout: float) -> Opened:
+    """Connect to a server anew, as a client does: in a forked child, whose parent has the other.
+
+    Raises:
+        StoreError: A client of its kind can't be made anew, or the server does not answer.
+    """
+    with chroma("connect to its server anew after a fork"):
+        fresh = type(client)(
+            tenant=client.tenant, database=client.database, settings=client.get_settings()
+        )
+    return replace(open_client(None, fresh, timeout=timeout), owned=True)
+
+
+def _taken(client: Any, timeout: float) -> Opened:
+    """Take a client that the caller has open; it stays the caller's to close."""
+    if not hasattr(client, "get_settings"):
+        raise ConfigError(f"client={client!r} is no chromadb client, such as HttpClient(...)")
+    if "fastapi" in str(getattr(client.get_settings(), "chroma_api_impl", "")):
+        _bound(client, timeout)
+        return Opened(client, "server", owned=False, key=_key_of(client))
+    folder, key = _folder_of(client), _key_of(client)
+    known = key if folder is None else _names.get(folder.resolve(), key)
+    if known != key and open_stores[known]:
+        raise ConfigError(
+            f"client= has {str(folder)!r} open as {key!r}, and another memory of this process as "
+            f"{known!r}: Chroma would keep two indexes of the same vectors. Use one spelling"
+        )
+    if folder is not None:
+        _names[folder.resolve()] = key
+    ownership = own(folder) if folder is not None else None
+    return Opened(client, "embedded", False, key, folder, ownership)
+
+
+def _name_for(folder: Path) -> str:
+    """Give the name under which this process opens a folder in Chroma: the first that was used.
+
+    Chroma tells databases by the spelling of their path. Two spellings of one folder would be two
+    indexes that overwrite each other; one spelling, after a change of the current folder, would be
+    the database of another folder.
+    """
+    place, name = folder.resolve(), str(folder)
+    if name in _names.values() and _names.get(place) != name:
+        name = str(place)
+    return _names.setdefault(place, name)
+
+
+def _bound(client: Any, seconds: float) -> None:
+    """Let no call to a server last for ever: Chroma's client has no bound of its own.
+
+    A server that hangs would hold the threads of all users.
+    """
+    session = getattr(getattr(client, "_server", None), "_session", None)
+    bounds = getattr(session, "timeout", None)
+    if session is not None and bounds is not None and bounds.read is None:
+        session.timeout = seconds
+
+
+def _key_of(client: Any) -> str:
+    """Name a client's database: Chroma shares one a folder among the clients of a process."""
+    return str(getattr(client, "_identifier", None) or f"client {id(client)}")
+
+
+def _folder_of(client: Any) -> Path | None:
+    settings = client.get_settings()
+    if "rust" not in str(settings.chroma_api_impl) or not settings.is_persistent:
+        return None
+    return Path(settings.persist_directory).absolute()
