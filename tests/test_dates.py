@@ -1,10 +1,10 @@
 """Date words in both languages, and dates as they are written."""
 
-import time
 from collections.abc import Callable
 from datetime import date, datetime, timezone
 
 import pytest
+from cputime import spent
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -217,6 +217,4 @@ def test_reading_takes_time_in_proportion_to_the_text(
 
 def _cpu(read: Callable[[str], object], piece: str, length: int) -> float:
     text = (piece * (length // len(piece) + 1))[:length]
-    start = time.process_time()
-    read(text)
-    return time.process_time() - start
+    return spent(read, text)

@@ -289,9 +289,9 @@ def test_a_huge_patch_is_cut_before_it_is_checked():
     """What is far over the budget costs no check of each entry; the newest entries stay."""
     content = "I like " + ", ".join(f"tea{i}" for i in range(2_000))
     entries = [f"tea{i}" for i in range(2_000)]
-    started = time.process_time()
+    began = time.thread_time()
     done = patched([fact("a", content)], [("constraints", entries, "a")])
-    assert time.process_time() - started < 5
+    assert time.thread_time() - began < 5
     assert done.state.value["constraints"][-1] == "tea1999"
     assert estimate_tokens(render_memo(done.state.value, estimate_tokens, 10_000)) <= 300
 

@@ -3,10 +3,10 @@
 import pickle
 import subprocess
 import sys
-import time
 from datetime import timedelta
 
 import pytest
+from cputime import spent
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -223,21 +223,18 @@ def test_text_without_finds_is_untouched(text: str) -> None:
 def test_crafted_text_takes_linear_time(piece: str) -> None:
     """A long text made to trap a pattern is no trap."""
     select("warm up my diabetes 4111 1111 1111 1111")
-    start = time.process_time()
-    select(piece * (100_000 // len(piece)))
-    assert time.process_time() - start < 2
+    assert spent(select, piece * (100_000 // len(piece))) < 2
 
 
 def test_many_numbers_take_linear_time_where_phones_are_looked_for() -> None:
     """Different ones, so that none is remembered."""
     every = Selector(EVERYTHING)
     every("warm up +49 30 901820")
-    spent: list[float] = []
-    for count in (100, 400):
-        start = time.process_time()
-        every(" x ".join(str(10**9 + 7919 * i * count) for i in range(count)))
-        spent.append(time.process_time() - start)
-    assert spent[1] < 8 * spent[0] + 0.5
+    few, many = (
+        spent(every, " x ".join(str(10**9 + 7919 * i * count) for i in range(count)))
+        for count in (100, 400)
+    )
+    assert many < 8 * few + 0.5
 
 
 @pytest.mark.parametrize(
