@@ -13,7 +13,7 @@ from typing import Any
 from agently_gumem.errors import ConfigError, GUMemError, StoreError
 from agently_gumem.ownership import Ownership, own
 
-# The folder -> the name under which Chroma has it open in this process.
+# The folder -> the name under which a client of the caller's has it open in this process.
 _names: dict[Path, str] = {}
 open_stores: defaultdict[str, "weakref.WeakSet[Any]"] = defaultdict(weakref.WeakSet)
 """A database's name within this process -> the stores that have it open."""
@@ -85,11 +85,11 @@ def open_client(
     ownership = own(folder)
     try:
         with chroma(f"open {str(path)!r}"):
-            opened = chromadb.PersistentClient(_name_for(folder))
+            opened = chromadb.PersistentClient(_name_of(folder.resolve()))
     except StoreError:
         ownership.release()
         raise
-    return Opened(opened, "embedded", True, _key_of(opened), folder.absolute(), ownership)
+    return Opened(opened, "embedded", True, _key_of(opened), folder.resolve(), ownership)
 
 
 def reopened(client: Any, timeout: float) -> Opened:
@@ -113,11 +113,12 @@ def _taken(client: Any, timeout: float) -> Opened:
         _bound(client, timeout)
         return Opened(client, "server", owned=False, key=_key_of(client))
     folder, key = _folder_of(client), _key_of(client)
-    known = key if folder is None else _names.get(folder.resolve(), key)
+    known = key if folder is None else _name_of(folder.resolve())
     if known != key and open_stores[known]:
         raise ConfigError(
             f"client= has {str(folder)!r} open as {key!r}, and another memory of this process as "
-            f"{known!r}: Chroma would keep two indexes of the same vectors. Use one spelling"
+            f"{known!r}: Chroma would keep two indexes of the same vectors. Use one spelling: "
+            f"chromadb.PersistentClient({known!r})"
         )
     if folder is not None:
         _names[folder.resolve()] = key
@@ -125,17 +126,18 @@ def _taken(client: Any, timeout: float) -> Opened:
     return Opened(client, "embedded", False, key, folder, ownership)
 
 
-def _name_for(folder: Path) -> str:
-    """Give the name under which this process opens a folder in Chroma: the first that was used.
+def _name_of(place: Path) -> str:
+    """Give the name under which this process opens a folder in Chroma.
 
-    Chroma tells databases by the spelling of their path. Two spellings of one folder would be two
-    indexes that overwrite each other; one spelling, after a change of the current folder, would be
-    the database of another folder.
+    Chroma tells databases by the spelling of their path, and follows it at every write: two
+    spellings of one folder are two indexes that overwrite each other, and a relative path or a
+    link is another folder once it leads elsewhere. So it is the whole path, or the spelling of a
+    caller's client, for as long as that leads there or a store has it open.
     """
-    place, name = folder.resolve(), str(folder)
-    if name in _names.values() and _names.get(place) != name:
-        name = str(place)
-    return _names.setdefault(place, name)
+    known = _names.get(place)
+    if known is not None and (open_stores[known] or Path(known).resolve() == place):
+        return known
+    return str(place)
 
 
 def _bound(client: Any, seconds: float) -> None:

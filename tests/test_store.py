@@ -208,13 +208,55 @@ def test_a_client_under_another_name_of_an_open_folder_is_refused(tmp_path: Path
 def test_one_spelling_of_two_folders_is_two_databases(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """The current folder may change while a memory is open."""
+    """The current folder may change while a memory is open, and after."""
     stores = []
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         monkeypatch.chdir(tmp_path / name)
         stores.append(_open(Path("memory")))
         _write(stores[-1], "alice", name)
+    for n in range(60):  # so many that Chroma writes an index out, by its path
+        _write(stores[0], "bob", f"{n}")
     assert [_rows_of(store, "alice") for store in stores] == [["a"], ["b"]]
     for store in stores:
         store.close()
+    again = _open(tmp_path / "a" / "memory")
+    assert (_rows_of(again, "alice"), len(_rows_of(again, "bob"))) == (["a"], 60)
+    again.close()
+
+
+def test_a_link_that_leads_elsewhere_now_is_the_other_folder(tmp_path: Path):
+    """And the folder that it led to keeps its rows."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / "now").unlink(missing_ok=True)
+        (tmp_path / "now").symlink_to(name, target_is_directory=True)
+        store = _open(tmp_path / "now")
+        _write(store, "alice", name)
+        store.close()
+    for name in ("one", "two"):
+        store = _open(tmp_path / name)
+        assert _rows_of(store, "alice") == [name]
+        store.close()
+
+
+def test_the_name_of_a_client_counts_while_it_leads_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Or while a memory has it open; else a path is what it says."""
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "a")
+    client = chromadb.PersistentClient("of-a-client")
+    given = _open(None, client=client)
+    _write(given, "alice", "a")
+    monkeypatch.chdir(tmp_path / "b")
+    beside = _open(tmp_path / "a" / "of-a-client")
+    assert given.shared
+    beside.close()
+    given.close()
+    client.close()
+    after = _open(tmp_path / "a" / "of-a-client")
+    assert _rows_of(after, "alice") == ["a"]
+    after.close()
+    assert list((tmp_path / "b").iterdir()) == []

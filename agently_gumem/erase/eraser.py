@@ -51,6 +51,9 @@ class Eraser:
         self._root = root
         self._mark = DirtyMark(root, writer)
         self._gate = gate
+        # What was marked before may have been erased by another process since, or be of a folder
+        # that was deleted and made anew.
+        gate.marked.discard(namespace)
         if folder is not None:
             drop_unwritten(folder)
 

@@ -23,10 +23,21 @@ _VERSION = 1
 _DELETED = 0x01
 # Chroma's own: which id stands where in its index.
 _IDS = "index_metadata.pickle"
-_LOADED = time.time()
 _BLOCK = 4 * 2**20
 # How far the length of a vector of length 1 may be off, as float32.
 _NEAR = 1e-3
+
+
+class _Began:
+    """Since when this process may write: a forked child, since the fork."""
+
+    def __init__(self) -> None:
+        self.at = time.time()
+
+
+_began = _Began()
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_began.__init__)
 
 
 @dataclass(frozen=True)
@@ -102,7 +113,7 @@ def drop_unwritten(folder: Path) -> None:
     for place in folder.iterdir():
         with contextlib.suppress(OSError, ValueError):  # no index, or of a form that is not known
             told = (place / _IDS).stat()
-            old = told.st_size == 0 and told.st_mtime < _LOADED
+            old = told.st_size == 0 and told.st_mtime < _began.at
             if old and _layout_of(place).elements <= 1:
                 (place / _IDS).unlink()
 

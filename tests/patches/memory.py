@@ -302,8 +302,8 @@ PATCHES += [
     Patch(
         "14 forgetting: two spellings of one folder",
         "opening.py",
-        "    return _names.setdefault(place, name)",
-        "    return name",
+        "    if known is not None and (",
+        "    if not known and (",
         "tests/test_store.py::test_one_folder_is_one_database_however_its_path_is_spelled",
     ),
     Patch(
@@ -316,9 +316,30 @@ PATCHES += [
     Patch(
         "14 forgetting: one spelling of two folders",
         "opening.py",
-        "    if name in _names.values() and _names.get(place) != name:",
-        "    if False:",
+        "PersistentClient(_name_of(folder.resolve()))",
+        "PersistentClient(str(folder))",
         "tests/test_store.py::test_one_spelling_of_two_folders_is_two_databases",
+    ),
+    Patch(
+        "14 forgetting: a spelling of a folder that leads elsewhere now",
+        "opening.py",
+        "(open_stores[known] or Path(known).resolve() == place)",
+        "True",
+        "tests/test_store.py::test_the_name_of_a_client_counts_while_it_leads_there",
+    ),
+    Patch(
+        "14 forgetting: a mark that a folder before this one left",
+        "erase/eraser.py",
+        "        gate.marked.discard(namespace)\n        if folder",
+        "        if folder",
+        "tests/test_erase.py::test_a_folder_that_is_deleted_and_made_anew_is_marked_anew",
+    ),
+    Patch(
+        "14 forgetting: a kill in one of the children of a process",
+        "erase/index.py",
+        "    os.register_at_fork(after_in_child=_began.__init__)",
+        "    pass",
+        "tests/test_erase.py::test_a_forked_child_takes_out_what_one_before_it_left",
     ),
     Patch(
         "14 forgetting: a kill while an index is first written out",
@@ -331,7 +352,7 @@ PATCHES += [
     Patch(
         "14 forgetting: a list of ids that may be written now",
         "erase/index.py",
-        "told.st_size == 0 and told.st_mtime < _LOADED",
+        "told.st_size == 0 and told.st_mtime < _began.at",
         "told.st_size == 0",
         "tests/test_erase.py::test_a_list_of_ids_that_may_be_written_now_is_left",
     ),
