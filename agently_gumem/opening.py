@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import threading
 import uuid
 import weakref
 from collections import defaultdict
@@ -17,8 +18,20 @@ from agently_gumem.ownership import Ownership, own
 _names: dict[Path, str] = {}
 open_stores: defaultdict[str, "weakref.WeakSet[Any]"] = defaultdict(weakref.WeakSet)
 """A database's name within this process -> the stores that have it open."""
+
+
+class _Guard:
+    """One thread at a time: Chroma gives a second one a database that is half opened or closed."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+
+_guard = _Guard()
 if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=open_stores.clear)
+    # A guard that another thread held would never be let go in a child.
+    os.register_at_fork(after_in_child=_guard.__init__)
 
 
 @contextlib.contextmanager
@@ -71,7 +84,7 @@ def open_client(
     # Default settings: Chroma refuses a second client of a process that has others, and the
     # application may have one of its own. Its telemetry sends nothing since 1.5.
     if path is None:
-        with chroma("open a database in memory"):
+        with chroma("open a database in memory"), _guard.lock:
             fresh = chromadb.EphemeralClient()
         return Opened(fresh, "memory", owned=True, key=uuid.uuid4().hex)
     if not isinstance(path, str | os.PathLike):
@@ -84,12 +97,18 @@ def open_client(
     # Before Chroma opens it: two processes in one folder, and some of its calls hang or lose rows.
     ownership = own(folder)
     try:
-        with chroma(f"open {str(path)!r}"):
+        with chroma(f"open {str(path)!r}"), _guard.lock:
             opened = chromadb.PersistentClient(_name_of(folder.resolve()))
     except StoreError:
         ownership.release()
         raise
     return Opened(opened, "embedded", True, _key_of(opened), folder.resolve(), ownership)
+
+
+def close_client(client: Any) -> None:
+    """Let go of a client; the last one of a database closes it."""
+    with _guard.lock:
+        client.close()
 
 
 def reopened(client: Any, timeout: float) -> Opened:

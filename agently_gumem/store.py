@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from agently_gumem.erase import KEEPER, Erased, Eraser, Gate
 from agently_gumem.errors import ConfigError, EmbedderMismatch, StoreError
 from agently_gumem.ids import Ids
-from agently_gumem.opening import Opened, chroma, open_stores
+from agently_gumem.opening import Opened, chroma, close_client, open_stores
 from agently_gumem.revision import Log, key_of, of_others, without_old
 
 SCHEMA_VERSION = 1
@@ -216,7 +216,7 @@ class Store:
         open_stores[self._key].discard(self)
         try:
             if self._owned:
-                self._client.close()
+                close_client(self._client)
         finally:
             if self._ownership is not None:
                 self._ownership.release()

@@ -1,5 +1,7 @@
 """The store: scoped rows in Chroma, written whole, and told apart."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +194,27 @@ def test_one_folder_is_one_database_however_its_path_is_spelled(
             assert len(_rows_of(store, f"user-{place}")) == 30
     for store in stores:
         store.close()
+
+
+def test_many_threads_open_and_close_one_folder_at_once(tmp_path: Path):
+    """Each has a whole database, and finds its own rows there."""
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "link").symlink_to("memory", target_is_directory=True)
+    together, found = threading.Barrier(4), list[list[str]]()
+
+    def use(user: str, path: Path) -> None:
+        for name in ("a", "b"):
+            together.wait(60)
+            store = _open(path)
+            _write(store, user, name)
+            found.append(_rows_of(store, user))
+            store.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        used = [pool.submit(use, f"{n}", tmp_path / ("memory", "link")[n % 2]) for n in range(4)]
+        for one in used:
+            one.result()
+    assert sorted(found) == [["a"]] * 4 + [["a", "b"]] * 4
 
 
 def test_a_client_under_another_name_of_an_open_folder_is_refused(tmp_path: Path):

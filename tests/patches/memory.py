@@ -328,6 +328,13 @@ PATCHES += [
         "tests/test_store.py::test_the_name_of_a_client_counts_while_it_leads_there",
     ),
     Patch(
+        "14 forgetting: one folder that is opened in many threads at once",
+        "opening.py",
+        'with chroma(f"open {str(path)!r}"), _guard.lock:',
+        'with chroma(f"open {str(path)!r}"):',
+        "tests/test_store.py::test_many_threads_open_and_close_one_folder_at_once",
+    ),
+    Patch(
         "14 forgetting: a mark that a folder before this one left",
         "erase/eraser.py",
         "        gate.marked.discard(namespace)\n        if folder",
