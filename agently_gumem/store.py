@@ -237,7 +237,7 @@ class Store:
             yield collection
 
     def collection(self, shard: int) -> Any:
-        """Return the collection of a shard, made at first use."""
+        """Return the collection of a shard, made at first use; finish what a kill left half."""
         if shard not in self._collections:
             found = self._collection(f"{shard:03d}")
             with chroma("look at an index"):

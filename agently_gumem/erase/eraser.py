@@ -132,7 +132,10 @@ class Eraser:
             except (OSError, ValueError) as error:
                 # As of a Chroma that is not known yet: the memory goes on, and an erasure fails.
                 _log.warning(
-                    "the new index of %s holds memory of this process: %s", collection.name, error
+                    "the new index of %s holds memory of this process, until a version that knows "
+                    "its form erases: %s",
+                    collection.name,
+                    error,
                 )
             collection.delete(where={"layer": {"$eq": "gone"}})
             keep(KEEPER, KEEPER)  # last: what was interrupted begins anew
