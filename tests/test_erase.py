@@ -364,17 +364,23 @@ def _written_out(collection: Any) -> None:
     take_up(collection, 50)
 
 
+def _interrupted(path: Path, at: Callable[[Any], None]) -> Path:
+    """Make a store whose shard was left at some point of its making; give its index's folder."""
+    store = make(path, shards=1)
+    roots = set(path.iterdir())
+    at(store.collection(0))
+    store.close()
+    (folder,) = set(path.iterdir()) - roots
+    return folder
+
+
 @pytest.mark.parametrize("interrupted", [_marked, _without_rows, _written_out])
 @pytest.mark.parametrize("then", ["read", "write", "erase"])
 def test_the_making_of_an_index_that_was_interrupted_is_finished(
     tmp_path: Path, interrupted: Callable[[Any], None], then: str
 ):
     """Also where nobody writes: at a mere read Chroma makes it anew."""
-    store = make(tmp_path, shards=1)
-    roots = set(tmp_path.iterdir())
-    interrupted(store.collection(0))
-    store.close()
-    (folder,) = set(tmp_path.iterdir()) - roots
+    folder = _interrupted(tmp_path, interrupted)
     with (folder / "data_level0.bin").open("r+b") as file:
         file.seek(-100, 2)
         file.write(b"what somebody said")
@@ -396,11 +402,7 @@ def test_a_kill_while_an_index_is_first_written_out_leaves_no_dead_collection(
     tmp_path: Path, elements: int
 ):
     """Chroma empties the list of ids first, and can't open a collection whose list is empty."""
-    store = make(tmp_path, shards=1)
-    roots = set(tmp_path.iterdir())
-    _marked(store.collection(0))
-    store.close()
-    (folder,) = set(tmp_path.iterdir()) - roots
+    folder = _interrupted(tmp_path, _marked)
     with (folder / "header.bin").open("r+b") as file:
         file.seek(20)
         file.write(struct.pack("<Q", elements))

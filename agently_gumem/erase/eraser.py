@@ -119,7 +119,8 @@ class Eraser:
             keep: Writes a row without text, of an id and a layer.
             batch: Rows in one call at most.
         """
-        if self._folder is None:
+        # Looked at first without the gate: what is made already holds up no other writer.
+        if self._folder is None or self._prepared(collection):
             return
         with self._gate.shut():
             if self._prepared(collection):
