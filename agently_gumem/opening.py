@@ -16,6 +16,7 @@ from agently_gumem.ownership import Ownership, own
 
 # The folder -> the name under which a client of the caller's has it open in this process.
 _names: dict[Path, str] = {}
+_ADVICE = "Give the client the whole path: chromadb.PersistentClient(os.path.abspath(...))"
 open_stores: defaultdict[str, "weakref.WeakSet[Any]"] = defaultdict(weakref.WeakSet)
 """A database's name within this process -> the stores that have it open."""
 
@@ -55,9 +56,19 @@ class Opened:
     key: str
     """Names the database within this process."""
     folder: Path | None = None
-    """Where its files are; None in memory and on a server."""
+    """Where its files are, resolved; None in memory and on a server."""
     ownership: Ownership | None = None
     """This process's hold on the folder."""
+
+    def check_place(self) -> None:
+        """Make sure that the path which Chroma follows at every call still leads to the folder.
+
+        Raises:
+            StoreError: It is relative, or a link, and leads elsewhere now: what Chroma reads and
+                writes would be of two folders.
+        """
+        if self.folder is not None and self.key != str(self.folder):
+            _check_leads(self.key, self.folder)
 
 
 def open_client(
@@ -71,7 +82,7 @@ def open_client(
         timeout: Seconds that one call to a server may take, where the client has no bound.
 
     Raises:
-        ConfigError: Both were given, or `path` is a file.
+        ConfigError: Both were given, `path` is a file, or the client's path leads elsewhere now.
         StoreLocked: Another process has the folder open.
         StoreError: Chroma can't open the path.
     """
@@ -98,7 +109,9 @@ def open_client(
     ownership = own(folder)
     try:
         with chroma(f"open {str(path)!r}"), _guard.lock:
-            opened = chromadb.PersistentClient(_name_of(folder.resolve()))
+            name = _name_of(folder.resolve())
+            _check_leads(name, folder.resolve())
+            opened = chromadb.PersistentClient(name)
     except StoreError:
         ownership.release()
         raise
@@ -132,7 +145,12 @@ def _taken(client: Any, timeout: float) -> Opened:
         _bound(client, timeout)
         return Opened(client, "server", owned=False, key=_key_of(client))
     folder, key = _folder_of(client), _key_of(client)
-    known = key if folder is None else _name_of(folder.resolve())
+    if folder is not None and not (folder / "chroma.sqlite3").exists():
+        raise ConfigError(
+            f"client= has {key!r} open, and no database is there any more: a relative path leads "
+            f"elsewhere once the current folder changes. {_ADVICE}"
+        )
+    known = key if folder is None else _name_of(folder)
     if known != key and open_stores[known]:
         raise ConfigError(
             f"client= has {str(folder)!r} open as {key!r}, and another memory of this process as "
@@ -140,7 +158,7 @@ def _taken(client: Any, timeout: float) -> Opened:
             f"chromadb.PersistentClient({known!r})"
         )
     if folder is not None:
-        _names[folder.resolve()] = key
+        _names[folder] = key
     ownership = own(folder) if folder is not None else None
     return Opened(client, "embedded", False, key, folder, ownership)
 
@@ -157,6 +175,14 @@ def _name_of(place: Path) -> str:
     if known is not None and (open_stores[known] or Path(known).resolve() == place):
         return known
     return str(place)
+
+
+def _check_leads(name: str, place: Path) -> None:
+    if Path(name).resolve() != place:
+        raise StoreError(
+            f"{name!r}, as a client of Chroma has {str(place)!r} open, leads elsewhere now, and "
+            f"Chroma follows it at every call. {_ADVICE}"
+        )
 
 
 def _bound(client: Any, seconds: float) -> None:
@@ -179,4 +205,4 @@ def _folder_of(client: Any) -> Path | None:
     settings = client.get_settings()
     if "rust" not in str(settings.chroma_api_impl) or not settings.is_persistent:
         return None
-    return Path(settings.persist_directory).absolute()
+    return Path(settings.persist_directory).resolve()

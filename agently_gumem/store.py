@@ -122,6 +122,7 @@ class Store:
         self._client = client
         self._owned = opened.owned
         self._key = opened.key
+        self._check_place = opened.check_place
         self._ownership = opened.ownership
         if opened.ownership is not None:  # also of one that is dropped without being closed
             weakref.finalize(self, opened.ownership.release)
@@ -238,6 +239,7 @@ class Store:
 
     def collection(self, shard: int) -> Any:
         """Return the collection of a shard, made at first use; finish what a kill left half."""
+        self._check_place()
         if shard not in self._collections:
             found = self._collection(f"{shard:03d}")
             with chroma("look at an index"):
@@ -332,6 +334,7 @@ class Store:
     @property
     def dirty(self) -> bool:
         """Whether rows were deleted, or texts cut, since the bytes were last erased."""
+        self._check_place()
         with chroma("read the mark of deleted rows"):
             return self._eraser.dirty
 
@@ -355,6 +358,7 @@ class Store:
         Raises:
             StoreError: The bytes are still there, in part or all; nothing else is lost.
         """
+        self._check_place()
         with chroma("erase what was deleted"):
             for shard in self._in_use():
                 self.collection(shard)  # its making may have been interrupted; not at a shut gate

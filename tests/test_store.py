@@ -1,6 +1,7 @@
 """The store: scoped rows in Chroma, written whole, and told apart."""
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from chromaserver import Server
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agently_gumem import ConfigError, EmbedderMismatch, GUMem
+from agently_gumem import ConfigError, EmbedderMismatch, GUMem, StoreError
 from agently_gumem.ids import Ids
 from agently_gumem.opening import open_client
 from agently_gumem.store import Row, Store
@@ -266,7 +267,7 @@ def test_a_link_that_leads_elsewhere_now_is_the_other_folder(tmp_path: Path):
 def test_the_name_of_a_client_counts_while_it_leads_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """Or while a memory has it open; else a path is what it says."""
+    """Chroma follows it at every call: where it leads elsewhere, that is said before any."""
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
     monkeypatch.chdir(tmp_path / "a")
@@ -274,12 +275,27 @@ def test_the_name_of_a_client_counts_while_it_leads_there(
     given = _open(None, client=client)
     _write(given, "alice", "a")
     monkeypatch.chdir(tmp_path / "b")
+    use: list[Callable[[], Any]] = [
+        lambda: _rows_of(given, "alice"),
+        lambda: _write(given, "alice", "b"),
+        lambda: given.dirty,
+        given.erase,
+        lambda: _open(tmp_path / "a" / "of-a-client"),
+    ]
+    for call in use:
+        with pytest.raises(StoreError, match="whole path"):
+            call()
+    with pytest.raises(ConfigError, match="no database is there"):
+        _open(None, client=client)
+    monkeypatch.chdir(tmp_path / "a")
+    _write(given, "alice", "b")
     beside = _open(tmp_path / "a" / "of-a-client")
     assert given.shared
     beside.close()
     given.close()
+    monkeypatch.chdir(tmp_path / "b")
     client.close()
     after = _open(tmp_path / "a" / "of-a-client")
-    assert _rows_of(after, "alice") == ["a"]
+    assert _rows_of(after, "alice") == ["a", "b"]
     after.close()
     assert list((tmp_path / "b").iterdir()) == []
