@@ -17,6 +17,12 @@ from agently_gumem.ownership import Ownership, own
 # The folder -> the name under which a client of the caller's has it open in this process.
 _names: dict[Path, str] = {}
 _ADVICE = "Give the client the whole path: chromadb.PersistentClient(os.path.abspath(...))"
+# What Chroma says of an index that a kill left half written, or whose vectors are lost.
+_TORN = ("hnsw segment", "Error finding id")
+_MENDING = (
+    ". A kill tore an index, as it seems: stop all that use its folder, then open it once with "
+    "GUMem(path, ...), which makes the index anew"
+)
 open_stores: defaultdict[str, "weakref.WeakSet[Any]"] = defaultdict(weakref.WeakSet)
 """A database's name within this process -> the stores that have it open."""
 
@@ -43,7 +49,8 @@ def chroma(what: str) -> Generator[None, None, None]:
     except GUMemError:
         raise
     except Exception as error:  # Chroma has no common root of errors
-        raise StoreError(f"Chroma could not {what}: {type(error).__name__}: {error}") from error
+        told = f"Chroma could not {what}: {type(error).__name__}: {error}"
+        raise StoreError(told + (_MENDING if any(t in told for t in _TORN) else "")) from error
 
 
 @dataclass(frozen=True)

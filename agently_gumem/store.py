@@ -152,11 +152,15 @@ class Store:
             writer=self._writer,
             gate=self._gate,
         )
+        torn = self._eraser.mend()
         self._prepare(self._root, [0.0])
         made = self._make_root(shards, embedder, dimension)
         self.shards = int(made["shards"])
         self.ids = Ids(bytes.fromhex(made["key"]))
         open_stores[self._key].add(self)
+        if torn:  # all at once, so that whoever opens the folder to mend it has done so
+            for shard in self._in_use():
+                self.collection(shard)
 
     def told(self) -> dict[str, Any]:
         """Say what kind of store it is, and which process holds its folder, where it has one."""
@@ -375,12 +379,15 @@ class Store:
         ready = [collection for collection in found if collection.count()]
         for collection in ready:
             collection.delete(where={"layer": {"$eq": "gone"}})
-            _keep(collection, self.zeros, KEEPER, KEEPER)
+            if not collection.get(ids=[KEEPER], include=[])["ids"]:  # on a server
+                _keep(collection, self.zeros, KEEPER, KEEPER)
         return ready
 
     def _prepare(self, collection: Any, vector: Any) -> None:
         with chroma("make an index"):
-            self._eraser.prepare(collection, partial(_keep, collection, vector), self._batch)
+            self._eraser.prepare(
+                collection, vector, partial(_keep, collection, vector), self._batch
+            )
 
     def _collection(self, name: str) -> Any:
         with chroma(f"open the collection {self._namespace}-{name}"):

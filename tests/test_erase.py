@@ -11,7 +11,6 @@ import struct
 import subprocess
 import sys
 import threading
-import time
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,8 +25,8 @@ from chromaserver import Server
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agently_gumem.erase import Gate, index
-from agently_gumem.erase.index import drop_unwritten, index_of, scrub_index
+from agently_gumem.erase import Gate
+from agently_gumem.erase.index import index_of, scrub_index
 from agently_gumem.erase.queue import take_up
 from agently_gumem.erase.report import command_for
 from agently_gumem.errors import StoreError
@@ -407,47 +406,11 @@ def test_a_kill_while_an_index_is_first_written_out_leaves_no_dead_collection(
         file.seek(20)
         file.write(struct.pack("<Q", elements))
     (folder / "index_metadata.pickle").touch()
-    os.utime(folder / "index_metadata.pickle", (1, 1))
     store = make(tmp_path, shards=1)
     fill(store, {"alice": 60})
     intact(store, {"alice": 60})
     assert foreign(tmp_path) == []
     store.close()
-
-
-def test_a_list_of_ids_that_may_be_written_now_is_left(tmp_path: Path):
-    """An empty list is taken out only where it is older than the process, and nothing is lost."""
-    store = make(tmp_path, shards=1)
-    fill(store, {"alice": 60})
-    store.close()
-    for told in tmp_path.rglob("index_metadata.pickle"):
-        told.write_bytes(b"")
-    drop_unwritten(tmp_path)
-    assert len(list(tmp_path.rglob("index_metadata.pickle"))) == 2
-    for told in tmp_path.rglob("index_metadata.pickle"):
-        os.utime(told, (1, 1))
-    drop_unwritten(tmp_path)
-    assert len(list(tmp_path.rglob("index_metadata.pickle"))) == 1
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_child_takes_out_what_one_before_it_left(tmp_path: Path):
-    """A server that forks is older than the kill of its child, and starts the next one."""
-    store = make(tmp_path, shards=1)  # its index of what holds for all was written out with one row
-    store.close()
-    (told,) = tmp_path.rglob("index_metadata.pickle")
-    told.write_bytes(b"")
-    past = time.time() - 0.5
-    assert index._began.at < past
-    os.utime(told, (past, past))
-    child = os.fork()
-    if child == 0:
-        try:
-            drop_unwritten(tmp_path)
-        finally:
-            os._exit(told.exists())
-    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_a_folder_that_is_deleted_and_made_anew_is_marked_anew(tmp_path: Path):

@@ -6,7 +6,7 @@ import sqlite3
 import sys
 from pathlib import Path
 
-from agently_gumem.erase.database import FILE, clean
+from agently_gumem.erase.database import FILE, clean, unlist_torn
 from agently_gumem.errors import StoreError
 from agently_gumem.ownership import owned
 
@@ -26,10 +26,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--namespace", default="gumem", help="as in GUMem(namespace=...)")
     parser.add_argument("--timeout", type=float, default=600.0, help="seconds to wait for a lock")
     parser.add_argument("--owner", default="", help=argparse.SUPPRESS)  # a store's own process
+    parser.add_argument("--torn", action="store_true", help=argparse.SUPPRESS)  # so, too
     given = parser.parse_args(arguments)
     try:
         (given.path / FILE).stat()  # a folder without a store is left as it is
         with owned(given.path, given.owner):
+            if given.torn:
+                torn = unlist_torn(given.path, given.namespace, given.timeout)
+                sys.stdout.write(json.dumps(torn) + "\n")
+                return 0
             erased = clean(given.path, given.namespace, given.timeout)
     except (sqlite3.Error, OSError, ValueError, StoreError) as error:
         sys.stderr.write(f"{type(error).__name__}: {error}\n")

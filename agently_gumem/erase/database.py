@@ -8,7 +8,7 @@ from collections.abc import Generator
 from pathlib import Path
 from uuid import UUID
 
-from agently_gumem.erase.index import scrub_index
+from agently_gumem.erase.index import scrub_index, torn_indexes, unlist
 from agently_gumem.erase.report import Erased
 
 FILE = "chroma.sqlite3"
@@ -68,6 +68,23 @@ def clean(folder: Path, namespace: str, timeout: float) -> Erased:
     )
 
 
+def unlist_torn(folder: Path, namespace: str, timeout: float) -> list[str]:
+    """Take out the lists of ids of the namespace's torn indexes; give the indexes' folders.
+
+    Another application's are left as they are: it may have no text to embed anew.
+
+    Raises:
+        sqlite3.Error: The database can't be read.
+        OSError: A list can't be taken out.
+    """
+    with _opened(folder / FILE, namespace, timeout) as database:
+        ours = set(_indexes(database))
+    torn = [index for index in torn_indexes(folder) if index.name in ours]
+    for index in torn:
+        unlist(index)
+    return [index.name for index in torn]
+
+
 @contextlib.contextmanager
 def _opened(
     file: Path, namespace: str, timeout: float
@@ -99,13 +116,18 @@ def _compact(database: sqlite3.Connection) -> None:
     database.execute("pragma wal_checkpoint(truncate)")
 
 
-def _scrub(database: sqlite3.Connection, folder: Path) -> tuple[int, tuple[str, ...]]:
+def _indexes(database: sqlite3.Connection) -> tuple[str, ...]:
+    """Name the folders of the namespace's vector files."""
     rows = database.execute(
         "select s.id from segments s join collections c on s.collection = c.id "
         "where s.type = ? and is_ours(c.name) order by s.id",
         (_VECTORS,),
     )
-    indexes = tuple(str(row[0]) for row in rows)
+    return tuple(str(row[0]) for row in rows)
+
+
+def _scrub(database: sqlite3.Connection, folder: Path) -> tuple[int, tuple[str, ...]]:
+    indexes = _indexes(database)
     # Whoever else has the folder open can begin no write before this ends.
     database.execute("begin immediate")
     try:

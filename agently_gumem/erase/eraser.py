@@ -9,11 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from agently_gumem.erase.gate import Gate
-from agently_gumem.erase.index import drop_unwritten, index_of, scrub_index
+from agently_gumem.erase.index import index_of, scrub_index, torn_indexes
 from agently_gumem.erase.queue import DirtyMark, take_up
 from agently_gumem.erase.report import ON_A_SERVER, Erased, command_for
-from agently_gumem.erase.run import run
+from agently_gumem.erase.run import mend, run
+from agently_gumem.errors import StoreError
 
+_MENDING_WITHIN = 60.0
+# What Chroma says where a row is there and its vector is not.
+_NO_VECTOR = "Error finding id"
 _log = logging.getLogger("agently_gumem")
 
 KEEPER = "keeper"
@@ -54,8 +58,23 @@ class Eraser:
         # What was marked before may have been erased by another process since, or be of a folder
         # that was deleted and made anew.
         gate.marked.discard(namespace)
-        if folder is not None:
-            drop_unwritten(folder)
+
+    def mend(self) -> bool:
+        """Have Chroma make the indexes anew that a kill tore, once each is read; tell if any was.
+
+        For before anything of the namespace is read: Chroma fails, and keeps what it failed on.
+        """
+        if self._folder is None:
+            return False
+        with self._gate.shut():
+            if not torn_indexes(self._folder):
+                return False
+            try:
+                torn = mend(self._folder, self._namespace, _MENDING_WITHIN)
+            except StoreError as error:  # the other collections are of use
+                _log.warning("%s", error)
+                return False
+        return bool(torn)
 
     @property
     def dirty(self) -> bool:
@@ -95,7 +114,7 @@ class Eraser:
         return run(self._folder, self._namespace, timeout)
 
     def begun(self, collection: Any) -> bool:
-        """Tell whether the making of an index was interrupted: a mere read would make it anew.
+        """Tell whether an index is still to be made, or was torn: a mere read would make it anew.
 
         Chroma makes none before it knows how long the vectors are.
         """
@@ -105,17 +124,31 @@ class Eraser:
 
     def _prepared(self, collection: Any) -> bool:
         kept: dict[str, Any] = collection.get(ids=[KEEPER], include=["metadatas"])
-        return [fields["layer"] for fields in kept["metadatas"]] == [KEEPER]
+        if [fields["layer"] for fields in kept["metadatas"]] != [KEEPER]:
+            return False
+        try:
+            collection.get(ids=[KEEPER], include=["embeddings"])
+        except Exception as error:  # Chroma has no class for it
+            if _NO_VECTOR in str(error):
+                return False
+            raise
+        return True
 
-    def prepare(self, collection: Any, keep: Callable[[str, str], None], batch: int) -> None:
+    def prepare(
+        self, collection: Any, vector: Any, keep: Callable[[str, str], None], batch: int
+    ) -> None:
         """Have Chroma make the index of a collection, once in its life, before anything is in it.
 
         Chroma writes memory of its process into the files of an index that it makes, which can
         hold anything that anybody said; and it makes it anew at the first read or write of each
         opening, until it has once been written out. So it is written out at once, and cleaned.
 
+        Rows that stand there already have lost their vectors with a torn index: each gets `vector`,
+        without which Chroma gives none of them, and is embedded anew when its user is read.
+
         Args:
             collection: Which one.
+            vector: That of a row that has none.
             keep: Writes a row without text, of an id and a layer.
             batch: Rows in one call at most.
         """
@@ -125,6 +158,16 @@ class Eraser:
         with self._gate.shut():
             if self._prepared(collection):
                 return
+            lost = self._fill(collection, vector, batch)
+            if lost:
+                _log.warning(
+                    "a kill tore the index of %s: its %d rows are embedded anew, a user at a time",
+                    collection.name,
+                    lost,
+                )
+            # Its vector is written out with all others, so that it stands for all of them: what
+            # shows that this is done is a field, which says nothing where the vector is lost.
+            keep(KEEPER, "making")
             mark = uuid.uuid4().hex
             keep(mark, "gone")
             take_up(collection, batch)
@@ -139,4 +182,19 @@ class Eraser:
                     error,
                 )
             collection.delete(where={"layer": {"$eq": "gone"}})
-            keep(KEEPER, KEEPER)  # last: what was interrupted begins anew
+            # Last: what was interrupted begins anew.
+            collection.update(ids=[KEEPER], metadatas=[{"layer": KEEPER}])
+
+    def _fill(self, collection: Any, vector: Any, batch: int) -> int:
+        """Give every row a vector; return how many have a text."""
+        found: dict[str, Any] = collection.get(include=["metadatas"])
+        fields: list[dict[str, Any] | None] = found["metadatas"]
+        ids = [
+            row_id
+            for row_id, told in zip(found["ids"], fields, strict=True)
+            if (told or {}).get("layer") not in (KEEPER, "making", "gone")
+        ]
+        for start in range(0, len(ids), batch):
+            part = ids[start : start + batch]
+            collection.upsert(ids=part, embeddings=[vector] * len(part))
+        return len(ids)

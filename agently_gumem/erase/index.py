@@ -9,35 +9,26 @@ space is another one.
 
 import contextlib
 import os
+import pickle
 import struct
-import time
 from array import array
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 # version, offset of level 0, capacity, elements, bytes an element, offsets of label and vector,
 # top level, entry point, three counts of links, the level's factor, size of the search.
 _HEADER = struct.Struct("<iQQQQQQiIQQQdQ")
 _VERSION = 1
 _DELETED = 0x01
+_LEVEL0 = "data_level0.bin"
 # Chroma's own: which id stands where in its index.
 _IDS = "index_metadata.pickle"
 _BLOCK = 4 * 2**20
+_STOP = b"."  # the last byte of every pickle
 # How far the length of a vector of length 1 may be off, as float32.
 _NEAR = 1e-3
-
-
-class _Began:
-    """Since when this process may write: a forked child, since the fork."""
-
-    def __init__(self) -> None:
-        self.at = time.time()
-
-
-_began = _Began()
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_began.__init__)
 
 
 @dataclass(frozen=True)
@@ -67,7 +58,7 @@ def scrub_index(folder: Path) -> int:
         ValueError: The files are of a form that is not known; nothing was written.
         OSError: They can't be read or written.
     """
-    level0 = folder / "data_level0.bin"
+    level0 = folder / _LEVEL0
     if not level0.exists():
         return 0
     layout = _layout_of(folder)
@@ -102,20 +93,55 @@ def index_of(folder: Path, row_id: str) -> Path:
     raise ValueError(f"no {_IDS} names the row that was just written")
 
 
-def drop_unwritten(folder: Path) -> None:
-    """Take out the empty lists of ids that a kill left where an index was first written out.
+def torn_indexes(folder: Path) -> list[Path]:
+    """List the indexes of a store that a kill left half written, which Chroma can't open.
 
-    Chroma empties that file before it writes it, and can't open a collection whose list is empty;
-    without one it makes the index anew from its queue, which it had not emptied yet. Only where at
-    most one element stands, as our own first writing has it, and only what is older than this
-    process: a younger one may be written just now.
+    Chroma writes its vectors first, then the list of ids, which it empties before. So the list is
+    cut short; or the vectors have elements that it does not know, or have marked as deleted what
+    it knows, and Chroma, which does both anew then, fails at it and reads nothing. Nothing may
+    write to the folder meanwhile.
     """
-    for place in folder.iterdir():
+    torn: list[Path] = []
+    for place in sorted(folder.iterdir()):
         with contextlib.suppress(OSError, ValueError):  # no index, or of a form that is not known
-            told = (place / _IDS).stat()
-            old = told.st_size == 0 and told.st_mtime < _began.at
-            if old and _layout_of(place).elements <= 1:
-                (place / _IDS).unlink()
+            if _is_torn(place):
+                torn.append(place)
+    return torn
+
+
+def unlist(index: Path) -> None:
+    """Take out the list of ids of a torn index: Chroma makes the index anew without it.
+
+    It holds what stands in Chroma's queue then; the vectors of all other rows are lost, and what
+    these say is not.
+    """
+    (index / _IDS).unlink()
+
+
+class _Plain(pickle.Unpickler):
+    """Reads numbers, texts, lists and dictionaries, and nothing that would run code."""
+
+    def find_class(self, module: str, name: str, /) -> object:
+        raise ValueError(f"{_IDS} holds a {module}.{name}")
+
+
+def _is_torn(index: Path) -> bool:
+    told, header = (index / _IDS).stat(), (index / "header.bin").stat()
+    if not told.st_size:
+        return True
+    with (index / _IDS).open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        if file.read() != _STOP:
+            return True
+        # Chroma writes the list last. In a copy the times say nothing; what is in it does.
+        if header.st_mtime_ns <= told.st_mtime_ns:
+            return False
+        file.seek(0)
+        known: dict[str, Any] = _Plain(file).load()
+    given, living = int(known["total_elements_added"]), len(known["id_to_label"])
+    layout = _layout_of(index)
+    with (index / _LEVEL0).open("rb") as file:
+        return layout.elements > given or len(list(_deleted(file, layout))) > given - living
 
 
 def _layout_of(folder: Path) -> _Layout:
@@ -128,18 +154,25 @@ def _layout_of(folder: Path) -> _Layout:
     return _Layout(elements, size, vector, label)
 
 
-def _scrub_deleted(file: BinaryIO, layout: _Layout) -> int:
+def _deleted(file: BinaryIO, layout: _Layout) -> Iterator[tuple[int, bytes]]:
+    """Give the place of each vector whose element is marked as deleted, and the vector."""
     a_block = max(1, _BLOCK // layout.size) * layout.size
-    blank = bytes(layout.label - layout.vector)
-    zeroed = 0
     for start in range(0, layout.used, a_block):
         file.seek(start)
         block = file.read(min(a_block, layout.used - start))
         for place in range(0, len(block) - layout.size + 1, layout.size):
-            vector = block[place + layout.vector : place + layout.label]
-            if block[place + 2] & _DELETED and vector != blank:
-                file.seek(start + place + layout.vector)
-                zeroed += file.write(blank)
+            if block[place + 2] & _DELETED:
+                vector = block[place + layout.vector : place + layout.label]
+                yield start + place + layout.vector, vector
+
+
+def _scrub_deleted(file: BinaryIO, layout: _Layout) -> int:
+    blank = bytes(layout.label - layout.vector)
+    zeroed = 0
+    for place, vector in _deleted(file, layout):
+        if vector != blank:
+            file.seek(place)
+            zeroed += file.write(blank)
     return zeroed
 
 

@@ -1,4 +1,7 @@
-"""Run the cleaning in a process of its own, and take its answer."""
+"""Run what reads the database file in a process of its own, and take its answer.
+
+A second SQLite in this process would break the locks of Chroma's.
+"""
 
 import json
 import os
@@ -30,16 +33,8 @@ def run(folder: Path, namespace: str, timeout: float) -> Erased:
         raise StoreError(
             f"no Python interpreter to erase with. {_STAYS}: {_by_hand(folder, namespace)}"
         )
-    options = ["--namespace", namespace, "--timeout", str(timeout), "--owner", token_of(folder)]
     try:
-        done = subprocess.run(  # noqa: S603  # our own module, and a path as one argument
-            [sys.executable, "-m", "agently_gumem.erase", str(folder), *options],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            env=_environment(),
-            timeout=timeout,
-            check=False,
-        )
+        done = _call(folder, namespace, timeout)
     except subprocess.TimeoutExpired as error:
         raise StoreError(
             f"erasing in {str(folder)!r} took more than {timeout:g} s and was stopped. {_STAYS}: "
@@ -52,6 +47,41 @@ def run(folder: Path, namespace: str, timeout: float) -> Erased:
     return _answer(folder, done)
 
 
+def mend(folder: Path, namespace: str, timeout: float) -> list[str]:
+    """Take out the lists of ids of torn indexes of a namespace; give the indexes' folders.
+
+    Raises:
+        StoreError: It could not be started, failed, or took too long.
+    """
+    try:
+        done = _call(folder, namespace, timeout, "--torn")
+        if done.returncode == 0:
+            return [str(name) for name in json.loads(done.stdout)]
+        reason = _reason(done)
+    except (subprocess.TimeoutExpired, OSError) as error:
+        reason = str(error)
+    raise StoreError(f"a torn index in {str(folder)!r} could not be mended: {reason}")
+
+
+def _call(
+    folder: Path, namespace: str, timeout: float, *more: str
+) -> "subprocess.CompletedProcess[bytes]":
+    options = ["--namespace", namespace, "--timeout", str(timeout), "--owner", token_of(folder)]
+    return subprocess.run(  # noqa: S603  # our own module, and a path as one argument
+        [sys.executable, "-m", "agently_gumem.erase", str(folder), *options, *more],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        env=_environment(),
+        timeout=timeout,
+        check=False,
+    )
+
+
+def _reason(done: "subprocess.CompletedProcess[bytes]") -> str:
+    last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
+    return last[0] if last else f"its process ended with {done.returncode}"
+
+
 def _environment() -> dict[str, str]:
     """Let the process find this package wherever it was imported from."""
     known = [str(_ROOT), os.environ.get("PYTHONPATH", "")]
@@ -60,12 +90,10 @@ def _environment() -> dict[str, str]:
 
 def _answer(folder: Path, done: "subprocess.CompletedProcess[bytes]") -> Erased:
     if done.returncode not in (0, 3):
-        last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
-        reason = last[0] if last else f"its process ended with {done.returncode}"
         raise StoreError(
-            f"erasing in {str(folder)!r} failed: {reason}. {_STAYS}: see that the disk has room "
-            "for twice the size of chroma.sqlite3 and that the folder may be written, then call "
-            "it again"
+            f"erasing in {str(folder)!r} failed: {_reason(done)}. {_STAYS}: see that the disk has "
+            "room for twice the size of chroma.sqlite3 and that the folder may be written, then "
+            "call it again"
         )
     told: dict[str, Any] = json.loads(done.stdout)
     told["indexes"] = tuple(told["indexes"])
