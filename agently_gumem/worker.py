@@ -352,12 +352,21 @@ class HasWorker(Protocol):
 S = TypeVar("S", bound=HasWorker)
 
 
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _named(fn: F) -> F:
+    """Give the body of a method the public name, which an error about its arguments shows."""
+    fn.__qualname__ = fn.__qualname__.replace("._", ".")
+    return fn
+
+
 def blocking(
     fn: Callable[Concatenate[S, P], Coroutine[Any, Any, R]],
 ) -> Callable[Concatenate[S, P], R]:
     """Give a coroutine method the form that blocks its caller until it is done."""
 
-    @functools.wraps(fn)
+    @functools.wraps(_named(fn))
     def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.worker.run(fn, self, *args, **kwargs)
 
@@ -369,7 +378,7 @@ def awaitable(
 ) -> Callable[Concatenate[S, P], Coroutine[Any, Any, R]]:
     """Give a coroutine method the form that can be awaited on any loop."""
 
-    @functools.wraps(fn)
+    @functools.wraps(_named(fn))
     async def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
         return await self.worker.arun(fn, self, *args, **kwargs)
 

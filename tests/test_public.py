@@ -222,3 +222,13 @@ def test_a_schema_is_written_out_without_what_a_request_need_not_carry():
             "default": {"type": "string"},
         }
     }
+
+
+@pytest.mark.parametrize("name", ["forget", "facts", "allow", "digest"])
+def test_a_wrong_argument_is_answered_with_the_name_that_was_called(name: str):
+    """The body of a method that both blocks and can be awaited has a name of its own."""
+    with (
+        GUMem() as gumem,
+        pytest.raises(TypeError, match=rf"\.{name}\(\) got an unexpected keyword argument 'tekst'"),
+    ):
+        getattr(gumem.user("alice"), name)(tekst="x")
