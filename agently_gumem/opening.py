@@ -27,18 +27,37 @@ open_stores: defaultdict[str, "weakref.WeakSet[Any]"] = defaultdict(weakref.Weak
 """A database's name within this process -> the stores that have it open."""
 
 
-class _Guard:
-    """One thread at a time: Chroma gives a second one a database that is half opened or closed."""
+class _Embedded:
+    """Chroma inside this process, which is opened and closed by one thread at a time.
+
+    It gives a second thread a database that is half opened or closed. And a forked child has none
+    of its threads: what was opened in the parent, or has an index to read, hangs there for ever.
+    """
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
+        self.used = False
+        self.lost = False
+
+    def fork(self) -> None:
+        """Begin as a child, whose lock may be held by a thread that it does not have."""
+        self.lock = threading.Lock()
+        self.lost = self.used
+
+    def check(self) -> None:
+        """Raise StoreError in a child of a process that had used it."""
+        if self.lost:
+            raise StoreError(
+                "this process was forked from one that had used Chroma, whose threads a child does "
+                "not have: it would hang. Open the memory in the children alone, start them with "
+                "multiprocessing's 'spawn', or use a server: GUMem(client=chromadb.HttpClient(...))"
+            )
 
 
-_guard = _Guard()
+_embedded = _Embedded()
 if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=open_stores.clear)
-    # A guard that another thread held would never be let go in a child.
-    os.register_at_fork(after_in_child=_guard.__init__)
+    os.register_at_fork(after_in_child=_embedded.fork)
 
 
 @contextlib.contextmanager
@@ -91,7 +110,7 @@ def open_client(
     Raises:
         ConfigError: Both were given, `path` is a file, or the client's path leads elsewhere now.
         StoreLocked: Another process has the folder open.
-        StoreError: Chroma can't open the path.
+        StoreError: Chroma can't open the path, or can't be used in this process, a forked child.
     """
     if path is not None and client is not None:
         raise ConfigError("give path= or client=, not both")
@@ -101,8 +120,10 @@ def open_client(
 
     # Default settings: Chroma refuses a second client of a process that has others, and the
     # application may have one of its own. Its telemetry sends nothing since 1.5.
+    _embedded.check()
     if path is None:
-        with chroma("open a database in memory"), _guard.lock:
+        with chroma("open a database in memory"), _embedded.lock:
+            _embedded.used = True
             fresh = chromadb.EphemeralClient()
         return Opened(fresh, "memory", owned=True, key=uuid.uuid4().hex)
     if not isinstance(path, str | os.PathLike):
@@ -115,9 +136,10 @@ def open_client(
     # Before Chroma opens it: two processes in one folder, and some of its calls hang or lose rows.
     ownership = own(folder)
     try:
-        with chroma(f"open {str(path)!r}"), _guard.lock:
+        with chroma(f"open {str(path)!r}"), _embedded.lock:
             name = _name_of(folder.resolve())
             _check_leads(name, folder.resolve())
+            _embedded.used = True
             opened = chromadb.PersistentClient(name)
     except StoreError:
         ownership.release()
@@ -127,7 +149,7 @@ def open_client(
 
 def close_client(client: Any) -> None:
     """Let go of a client; the last one of a database closes it."""
-    with _guard.lock:
+    with _embedded.lock:
         client.close()
 
 
@@ -151,6 +173,7 @@ def _taken(client: Any, timeout: float) -> Opened:
     if "fastapi" in str(getattr(client.get_settings(), "chroma_api_impl", "")):
         _bound(client, timeout)
         return Opened(client, "server", owned=False, key=_key_of(client))
+    _embedded.check()
     folder, key = _folder_of(client), _key_of(client)
     if folder is not None and not (folder / "chroma.sqlite3").exists():
         raise ConfigError(
@@ -164,6 +187,7 @@ def _taken(client: Any, timeout: float) -> Opened:
             f"{known!r}: Chroma would keep two indexes of the same vectors. Use one spelling: "
             f"chromadb.PersistentClient({known!r})"
         )
+    _embedded.used = True
     if folder is not None:
         _names[folder] = key
     ownership = own(folder) if folder is not None else None

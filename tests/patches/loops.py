@@ -108,6 +108,13 @@ PATCHES: list[Patch] = [
         f"{LOOPS}test_a_fork_on_a_server_opens_anew",
     ),
     Patch(
+        "7 fork: a store of the child's own, in which Chroma hangs",
+        "opening.py",
+        "        self.lost = self.used",
+        "        pass",
+        f"{LOOPS}test_a_fork_of_a_process_that_used_chroma_opens_no_other",
+    ),
+    Patch(
         "7 fork: locks",
         "engine.py",
         "        for renew in self.renewals:\n            renew()\n",
