@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agently_gumem.erase.gate import Gate
-from agently_gumem.erase.index import index_of, scrub_index, torn_indexes
+from agently_gumem.erase.index import KEEPER, index_of, scrub_index, torn_indexes
 from agently_gumem.erase.queue import DirtyMark, take_up
 from agently_gumem.erase.report import ON_A_SERVER, Erased, command_for
 from agently_gumem.erase.run import mend, run
@@ -19,10 +19,6 @@ _MENDING_WITHIN = 60.0
 # What Chroma says where a row is there and its vector is not.
 _NO_VECTOR = "Error finding id"
 _log = logging.getLogger("agently_gumem")
-
-KEEPER = "keeper"
-"""Id and layer of the row that stays in each collection: of an index without any row Chroma makes
-a new one at opening."""
 
 
 class Eraser:
@@ -126,13 +122,7 @@ class Eraser:
         kept: dict[str, Any] = collection.get(ids=[KEEPER], include=["metadatas"])
         if [fields["layer"] for fields in kept["metadatas"]] != [KEEPER]:
             return False
-        try:
-            collection.get(ids=[KEEPER], include=["embeddings"])
-        except Exception as error:  # Chroma has no class for it
-            if _NO_VECTOR in str(error):
-                return False
-            raise
-        return True
+        return _has_vectors(collection, [KEEPER])
 
     def prepare(
         self, collection: Any, vector: Any, keep: Callable[[str, str], None], batch: int
@@ -143,8 +133,9 @@ class Eraser:
         hold anything that anybody said; and it makes it anew at the first read or write of each
         opening, until it has once been written out. So it is written out at once, and cleaned.
 
-        Rows that stand there already have lost their vectors with a torn index: each gets `vector`,
-        without which Chroma gives none of them, and is embedded anew when its user is read.
+        Rows that stand there already were written through a server, or have lost their vectors with
+        a torn index: of these each gets `vector`, without which Chroma gives none of them, and is
+        embedded anew when its user is read.
 
         Args:
             collection: Which one.
@@ -186,7 +177,7 @@ class Eraser:
             collection.update(ids=[KEEPER], metadatas=[{"layer": KEEPER}])
 
     def _fill(self, collection: Any, vector: Any, batch: int) -> int:
-        """Give every row a vector; return how many have a text."""
+        """Give every row a vector whose own is lost; return how many these are."""
         found: dict[str, Any] = collection.get(include=["metadatas"])
         fields: list[dict[str, Any] | None] = found["metadatas"]
         ids = [
@@ -194,7 +185,21 @@ class Eraser:
             for row_id, told in zip(found["ids"], fields, strict=True)
             if (told or {}).get("layer") not in (KEEPER, "making", "gone")
         ]
+        lost = 0
         for start in range(0, len(ids), batch):
             part = ids[start : start + batch]
-            collection.upsert(ids=part, embeddings=[vector] * len(part))
-        return len(ids)
+            if not _has_vectors(collection, part):
+                collection.upsert(ids=part, embeddings=[vector] * len(part))
+                lost += len(part)
+        return lost
+
+
+def _has_vectors(collection: Any, ids: list[str]) -> bool:
+    """Tell whether Chroma can read the vectors of all these rows."""
+    try:
+        collection.get(ids=ids, include=["embeddings"])
+    except Exception as error:  # Chroma has no class for it
+        if _NO_VECTOR in str(error):
+            return False
+        raise
+    return True

@@ -12,7 +12,7 @@ import os
 import pickle
 import struct
 from array import array
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -26,9 +26,12 @@ _LEVEL0 = "data_level0.bin"
 # Chroma's own: which id stands where in its index.
 _IDS = "index_metadata.pickle"
 _BLOCK = 4 * 2**20
-_STOP = b"."  # the last byte of every pickle
 # How far the length of a vector of length 1 may be off, as float32.
 _NEAR = 1e-3
+
+KEEPER = "keeper"
+"""Id and layer of the row that stays in each collection: of an index without any row Chroma makes
+a new one at opening."""
 
 
 @dataclass(frozen=True)
@@ -126,22 +129,40 @@ class _Plain(pickle.Unpickler):
 
 
 def _is_torn(index: Path) -> bool:
-    told, header = (index / _IDS).stat(), (index / "header.bin").stat()
-    if not told.st_size:
+    """Compare the list with the vectors: the files' times say nothing once they were copied."""
+    try:
+        given, known = _listed(index)
+    except (EOFError, pickle.UnpicklingError):
         return True
-    with (index / _IDS).open("rb") as file:
-        file.seek(-1, os.SEEK_END)
-        if file.read() != _STOP:
-            return True
-        # Chroma writes the list last. In a copy the times say nothing; what is in it does.
-        if header.st_mtime_ns <= told.st_mtime_ns:
-            return False
-        file.seek(0)
-        known: dict[str, Any] = _Plain(file).load()
-    given, living = int(known["total_elements_added"]), len(known["id_to_label"])
     layout = _layout_of(index)
+    if layout.elements > given:
+        return True
+    if KEEPER not in known and _is_newer_list(index):
+        return False  # not read through: another application's, and of any size
     with (index / _LEVEL0).open("rb") as file:
-        return layout.elements > given or len(list(_deleted(file, layout))) > given - living
+        return sum(1 for _ in _deleted(file, layout)) > given - len(known)
+
+
+def _listed(index: Path) -> tuple[int, Collection[str]]:
+    """Read how many elements an index was ever given, and the ids of those that live.
+
+    Raises:
+        EOFError, pickle.UnpicklingError: The list is cut short, or no list at all.
+        ValueError: It is of a form that is not known.
+    """
+    with (index / _IDS).open("rb") as file:
+        try:
+            told: Any = _Plain(file).load()
+            return int(told["total_elements_added"]), dict[str, Any](told["id_to_label"]).keys()
+        except (EOFError, pickle.UnpicklingError):
+            raise
+        except Exception as error:  # of what is no list, reading may raise anything
+            raise ValueError(f"{_IDS} is of a form that is not known: {error}") from error
+
+
+def _is_newer_list(index: Path) -> bool:
+    """Tell whether the list was written after the header, as Chroma does, or copied after it."""
+    return (index / "header.bin").stat().st_mtime_ns < (index / _IDS).stat().st_mtime_ns
 
 
 def _layout_of(folder: Path) -> _Layout:
