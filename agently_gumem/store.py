@@ -152,15 +152,33 @@ class Store:
             writer=self._writer,
             gate=self._gate,
         )
-        torn = self._eraser.mend()
+        try:
+            self._open(shards, embedder, dimension)
+        except BaseException:
+            open_stores[self._key].discard(self)
+            raise
+
+    def _open(self, shards: int, embedder: str, dimension: int) -> None:
+        """Mend what a kill tore, then read what holds for all, or make it."""
+        torn = self._mend()
         self._prepare(self._root, [0.0])
         made = self._make_root(shards, embedder, dimension)
         self.shards = int(made["shards"])
         self.ids = Ids(bytes.fromhex(made["key"]))
-        open_stores[self._key].add(self)
         if torn:  # all at once, so that whoever opens the folder to mend it has done so
             for shard in self._in_use():
                 self.collection(shard)
+
+    def _mend(self) -> bool:
+        """Mend the namespace, as the first store of it in this process; tell if it was torn.
+
+        Beside another one Chroma may write an index out just now, also as it reads one: after a
+        kill the queue can hold enough for that.
+        """
+        with self._gate.shut():
+            beside = [s for s in open_stores[self._key] if s._namespace == self._namespace]
+            open_stores[self._key].add(self)
+            return not beside and self._eraser.mend()
 
     def told(self) -> dict[str, Any]:
         """Say what kind of store it is, and which process holds its folder, where it has one."""

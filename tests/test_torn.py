@@ -20,7 +20,7 @@ import pytest
 from chromadb.errors import InternalError
 from chromaserver import Server
 
-from agently_gumem import GUMem
+from agently_gumem import EmbedderMismatch, GUMem
 from agently_gumem.erase.index import torn_indexes
 from agently_gumem.erase.queue import take_up
 from agently_gumem.errors import StoreError
@@ -321,6 +321,34 @@ def test_an_index_that_is_written_out_just_now_is_not_taken_for_torn(small: Path
     again = _small(small.parent)
     assert _kept(again) == {f"{n}": True for n in range(70)}
     again.close()
+
+
+def test_an_index_that_is_read_just_now_is_not_taken_for_torn(small: Path):
+    """Chroma writes one out as it reads it, too, which no gate holds up; so the first one looks."""
+    store = _small(small.parent)
+    whole = (small / LIST).read_bytes()
+    (small / LIST).write_bytes(b"")
+    _small(small.parent).close()
+    (small / LIST).write_bytes(whole)
+    store.close()
+    store = _small(small.parent)
+    assert _kept(store) == {f"{n}": True for n in range(70)}
+    store.close()
+
+
+def test_the_first_memory_of_a_namespace_mends_it(small: Path):
+    """Whichever other one is open there, and whoever failed to open this one before."""
+    beside = Store(
+        open_client(small.parent, None), namespace="u", shards=1, embedder="e", dimension=2
+    )
+    with pytest.raises(EmbedderMismatch) as failed:
+        Store(open_client(small.parent, None), namespace="t", shards=1, embedder="f", dimension=2)
+    (small / LIST).write_bytes(b"")
+    store = _small(small.parent)
+    assert set(_kept(store)) == {f"{n}" for n in range(70)}
+    store.close()
+    beside.close()
+    del failed
 
 
 def test_a_server_is_mended_by_opening_its_folder_once(torn: Callable[..., Path]):

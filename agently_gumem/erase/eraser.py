@@ -58,19 +58,16 @@ class Eraser:
     def mend(self) -> bool:
         """Have Chroma make the indexes anew that a kill tore, once each is read; tell if any was.
 
-        For before anything of the namespace is read: Chroma fails, and keeps what it failed on.
+        For before anything of the namespace is read, which Chroma fails at, and keeps what it
+        failed on; the gate is shut meanwhile.
         """
-        if self._folder is None:
+        if self._folder is None or not torn_indexes(self._folder):
             return False
-        with self._gate.shut():
-            if not torn_indexes(self._folder):
-                return False
-            try:
-                torn = mend(self._folder, self._namespace, _MENDING_WITHIN)
-            except StoreError as error:  # the other collections are of use
-                _log.warning("%s", error)
-                return False
-        return bool(torn)
+        try:
+            return bool(mend(self._folder, self._namespace, _MENDING_WITHIN))
+        except StoreError as error:  # the other collections are of use
+            _log.warning("%s", error)
+            return False
 
     @property
     def dirty(self) -> bool:
@@ -152,7 +149,8 @@ class Eraser:
             lost = self._fill(collection, vector, batch)
             if lost:
                 _log.warning(
-                    "a kill tore the index of %s: its %d rows are embedded anew, a user at a time",
+                    "a kill tore the index of %s: %d rows lost their vectors; what they say is "
+                    "embedded anew when its user is next read",
                     collection.name,
                     lost,
                 )
