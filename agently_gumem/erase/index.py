@@ -14,6 +14,7 @@ import struct
 from array import array
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,6 +22,8 @@ from typing import Any, BinaryIO
 # top level, entry point, three counts of links, the level's factor, size of the search.
 _HEADER = struct.Struct("<iQQQQQQiIQQQdQ")
 _VERSION = 1
+# The byte of an element that says whether it is deleted, and the bit that says it.
+_MARK = 2
 _DELETED = 0x01
 _LEVEL0 = "data_level0.bin"
 # Chroma's own: which id stands where in its index.
@@ -139,8 +142,7 @@ def _is_torn(index: Path) -> bool:
         return True
     if KEEPER not in known and _is_newer_list(index):
         return False  # not read through: another application's, and of any size
-    with (index / _LEVEL0).open("rb") as file:
-        return sum(1 for _ in _deleted(file, layout)) > given - len(known)
+    return _count_deleted(index, layout) > given - len(known)
 
 
 def _listed(index: Path) -> tuple[int, Collection[str]]:
@@ -153,7 +155,8 @@ def _listed(index: Path) -> tuple[int, Collection[str]]:
     with (index / _IDS).open("rb") as file:
         try:
             told: Any = _Plain(file).load()
-            return int(told["total_elements_added"]), dict[str, Any](told["id_to_label"]).keys()
+            known: dict[str, int] = told["id_to_label"]
+            return int(told["total_elements_added"]), known.keys()
         except (EOFError, pickle.UnpicklingError):
             raise
         except Exception as error:  # of what is no list, reading may raise anything
@@ -182,9 +185,17 @@ def _deleted(file: BinaryIO, layout: _Layout) -> Iterator[tuple[int, bytes]]:
         file.seek(start)
         block = file.read(min(a_block, layout.used - start))
         for place in range(0, len(block) - layout.size + 1, layout.size):
-            if block[place + 2] & _DELETED:
+            if block[place + _MARK] & _DELETED:
                 vector = block[place + layout.vector : place + layout.label]
                 yield start + place + layout.vector, vector
+
+
+def _count_deleted(index: Path, layout: _Layout) -> int:
+    with (
+        (index / _LEVEL0).open("rb") as file,
+        mmap(file.fileno(), 0, access=ACCESS_READ) as level0,
+    ):
+        return sum(mark & _DELETED for mark in level0[_MARK : layout.used : layout.size])
 
 
 def _scrub_deleted(file: BinaryIO, layout: _Layout) -> int:
