@@ -366,6 +366,20 @@ def test_a_server_is_mended_by_opening_its_folder_once(torn: Callable[..., Path]
         assert "astronomy" in gumem.user("bob").query(STARS).formatted_context
 
 
+def test_an_answer_that_is_none_ends_no_opening(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    """As where every Python of the machine says something as it starts."""
+    (tmp_path / "says").mkdir()
+    (tmp_path / "says" / "sitecustomize.py").write_text("print('welcome')\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "says"))
+    (small / LIST).write_bytes(b"")
+    store = _small(small.parent)
+    assert "could not be mended" in caplog.text
+    assert set(_kept(store)) == {f"{n}" for n in range(70)}
+    store.close()
+
+
 def test_an_index_that_can_not_be_mended_is_said(
     torn: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):

@@ -58,7 +58,7 @@ def mend(folder: Path, namespace: str, timeout: float) -> list[str]:
         if done.returncode == 0:
             return [str(name) for name in json.loads(done.stdout)]
         reason = _reason(done)
-    except (subprocess.TimeoutExpired, OSError) as error:
+    except (subprocess.TimeoutExpired, OSError, ValueError) as error:  # or another answer
         reason = str(error)
     raise StoreError(f"a torn index in {str(folder)!r} could not be mended: {reason}")
 

@@ -470,6 +470,13 @@ PATCHES += [
         "tests/test_torn.py::test_a_server_is_mended_by_opening_its_folder_once",
     ),
     Patch(
+        "9 processes: another answer of the process that mends",
+        "erase/run.py",
+        "except (subprocess.TimeoutExpired, OSError, ValueError) as error:",
+        "except (subprocess.TimeoutExpired, OSError) as error:",
+        "tests/test_torn.py::test_an_answer_that_is_none_ends_no_opening",
+    ),
+    Patch(
         "9 processes: what to do where a torn index can not be mended",
         "opening.py",
         '_MENDING if any(t in told for t in _TORN) else ""',
