@@ -16,6 +16,8 @@ from agently_gumem.ownership import Ownership, own
 
 # The folder -> the name under which a client of the caller's has it open in this process.
 _names: dict[Path, str] = {}
+# What a client of the caller's works with in Chroma -> the folder that its path led to at first.
+_led: "weakref.WeakKeyDictionary[Any, Path]" = weakref.WeakKeyDictionary()
 _ADVICE = "Give the client the whole path: chromadb.PersistentClient(os.path.abspath(...))"
 # What Chroma says of an index that a kill left half written, or whose vectors are lost.
 _TORN = ("hnsw segment", "Error finding id")
@@ -175,10 +177,10 @@ def _taken(client: Any, timeout: float) -> Opened:
         return Opened(client, "server", owned=False, key=_key_of(client))
     _embedded.check()
     folder, key = _folder_of(client), _key_of(client)
-    if folder is not None and not (folder / "chroma.sqlite3").exists():
+    if folder is not None and not _is_where_it_was(client, folder):
         raise ConfigError(
-            f"client= has {key!r} open, and no database is there any more: a relative path leads "
-            f"elsewhere once the current folder changes. {_ADVICE}"
+            f"client= has {key!r} open, and its database is not there any more: a relative path "
+            f"leads elsewhere once the current folder changes. {_ADVICE}"
         )
     known = key if folder is None else _name_of(folder)
     if known != key and open_stores[known]:
@@ -214,6 +216,13 @@ def _check_leads(name: str, place: Path) -> None:
             f"{name!r}, as a client of Chroma has {str(place)!r} open, leads elsewhere now, and "
             f"Chroma follows it at every call. {_ADVICE}"
         )
+
+
+def _is_where_it_was(client: Any, folder: Path) -> bool:
+    """Tell whether a client's database is in the folder that its path leads to now."""
+    system = getattr(client, "_system", None)  # a new one once all its clients were closed
+    led = folder if system is None else _led.setdefault(system, folder)
+    return led == folder and (folder / "chroma.sqlite3").exists()
 
 
 def _bound(client: Any, seconds: float) -> None:

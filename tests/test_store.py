@@ -285,7 +285,7 @@ def test_the_name_of_a_client_counts_while_it_leads_there(
     for call in use:
         with pytest.raises(StoreError, match="whole path"):
             call()
-    with pytest.raises(ConfigError, match="no database is there"):
+    with pytest.raises(ConfigError, match="database is not there"):
         _open(None, client=client)
     monkeypatch.chdir(tmp_path / "a")
     _write(given, "alice", "b")
@@ -298,4 +298,43 @@ def test_the_name_of_a_client_counts_while_it_leads_there(
     after = _open(tmp_path / "a" / "of-a-client")
     assert _rows_of(after, "alice") == ["a", "b"]
     after.close()
+    assert list((tmp_path / "b").iterdir()) == []
+
+
+def test_a_client_that_leads_to_another_database_now_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """It would write rows into one and vectors into the other; a new one leads there."""
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        _open(Path("of-a-client")).close()
+    monkeypatch.chdir(tmp_path / "a")
+    client = chromadb.PersistentClient("of-a-client")
+    _open(None, client=client).close()
+    monkeypatch.chdir(tmp_path / "b")
+    with pytest.raises(ConfigError, match="database is not there"):
+        _open(None, client=client)
+    client.close()
+    client = chromadb.PersistentClient("of-a-client")
+    store = _open(None, client=client)
+    _write(store, "alice", "b")
+    store.close()
+    client.close()
+    after = _open(tmp_path / "b" / "of-a-client")
+    assert _rows_of(after, "alice") == ["b"]
+    after.close()
+
+
+def test_a_client_that_leads_to_no_database_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Also one that no memory had before."""
+    (tmp_path / "b").mkdir()
+    monkeypatch.chdir(tmp_path)
+    client = chromadb.PersistentClient("of-a-client")
+    monkeypatch.chdir(tmp_path / "b")
+    with pytest.raises(ConfigError, match="database is not there"):
+        _open(None, client=client)
+    client.close()
     assert list((tmp_path / "b").iterdir()) == []

@@ -337,9 +337,16 @@ PATCHES += [
     Patch(
         "14 forgetting: a client whose relative path leads to no database",
         "opening.py",
-        'not (folder / "chroma.sqlite3").exists()',
-        "False",
-        "tests/test_store.py::test_the_name_of_a_client_counts_while_it_leads_there",
+        'return led == folder and (folder / "chroma.sqlite3").exists()',
+        "return led == folder",
+        "tests/test_store.py::test_a_client_that_leads_to_no_database_is_refused",
+    ),
+    Patch(
+        "14 forgetting: a client whose relative path leads to another database",
+        "opening.py",
+        "return led == folder and (",
+        "return (",
+        "tests/test_store.py::test_a_client_that_leads_to_another_database_now_is_refused",
     ),
     Patch(
         "14 forgetting: one folder that is opened in many threads at once",
