@@ -351,7 +351,7 @@ PATCHES += [
     Patch(
         "14 forgetting: one folder that is opened in many threads at once",
         "opening.py",
-        'with chroma(f"open {str(path)!r}"), _guard.lock:',
+        'with chroma(f"open {str(path)!r}"), _embedded.lock:',
         'with chroma(f"open {str(path)!r}"):',
         "tests/test_store.py::test_many_threads_open_and_close_one_folder_at_once",
     ),
