@@ -22,8 +22,8 @@ _ADVICE = "Give the client the whole path: chromadb.PersistentClient(os.path.abs
 # What Chroma says of an index that a kill left half written, or whose vectors are lost.
 _TORN = ("hnsw segment", "Error finding id")
 _MENDING = (
-    ". A kill tore an index, as it seems: stop all that use its folder, then open it once with "
-    "GUMem(path, ...), which makes the index anew"
+    ". A kill or a full disk tore an index, as it seems: see that there is room, stop all that use "
+    "its folder, then open it once with GUMem(path, ...), which makes the index anew"
 )
 open_stores: defaultdict[str, "weakref.WeakSet[Any]"] = defaultdict(weakref.WeakSet)
 """A database's name within this process -> the stores that have it open."""
