@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from agently_gumem.budget import Budget
 from agently_gumem.config import Limits, RecallConfig
-from agently_gumem.errors import Closed, ConfigError
+from agently_gumem.errors import AFTER_A_FORK, Closed, ConfigError
 from agently_gumem.events import Events
 from agently_gumem.model import Usage
 from agently_gumem.scope import Scope, Services
@@ -138,7 +138,7 @@ class Engine:
         if self.closed:
             raise Closed("this GUMem is closed: open a new one")
         if self.worker.inherited:
-            raise Closed("this GUMem belongs to the parent process: open a new one after the fork")
+            raise Closed(f"this GUMem belongs to the parent process: {AFTER_A_FORK}")
 
     def say_gone(self) -> None:
         """Log once that turns go on without memory."""

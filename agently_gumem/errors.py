@@ -13,6 +13,12 @@ GUMemError
  └── Closed             used after close, in a forked child, or on the worker's own thread
 """
 
+AFTER_A_FORK = (
+    "open the memory in the children alone, start them with multiprocessing's 'spawn', or use a "
+    "server: GUMem(client=chromadb.HttpClient(...))"
+)
+"""What to do where a forked child can't use what its parent has in its process."""
+
 
 class GUMemError(Exception):
     """Root of every error of this package."""

@@ -364,24 +364,24 @@ class GUMem:
     def status(self) -> dict[str, Any]:
         """Say how the memory stands: counts and kinds, never a user's text; also when closed."""
         engine = self._engine
-        told: dict[str, Any] = {"off": switched_off(), "closed": engine.gone}
-        if told["off"] or told["closed"]:
-            return told
-        scopes = engine.loaded()
+        off, closed = switched_off(), engine.gone
+        # A closed one asks nobody: in a forked child a lock may be held by a thread that is not.
+        stands = not (off or closed)
+        scopes = engine.loaded() if stands else []
         counts: dict[str, int] = dict(engine.troubles.counts)
         for scope in scopes:
             for what, number in dict(scope.troubles.counts).items():  # the worker adds to it
                 counts[what] = counts.get(what, 0) + number
         latest = [t.last for t in (engine.troubles, *(s.troubles for s in scopes)) if t.last]
-        store = engine.services.store
         return {
-            **told,
-            "store": store.told(),
+            "off": off,
+            "closed": closed,
+            "store": engine.services.store.told() if stands else None,
             "users_in_memory": len({s.user_id for s in scopes}),
             "index_bytes": sum(s.index.nbytes for s in scopes),
             "digests_running": len(engine.digests),
             "events_left_out": dict(engine.events.left_out),
-            "limits": engine.budget.status(),
+            "limits": engine.budget.status() if stands else None,
             "errors": counts,
             "last_error": max(latest, key=lambda e: e["at"], default=None),
         }

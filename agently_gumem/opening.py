@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from agently_gumem.errors import ConfigError, GUMemError, StoreError
+from agently_gumem.errors import AFTER_A_FORK, ConfigError, GUMemError, StoreError
 from agently_gumem.ownership import Ownership, own
 
 # The folder -> the name under which a client of the caller's has it open in this process.
@@ -51,8 +51,7 @@ class _Embedded:
         if self.lost:
             raise StoreError(
                 "this process was forked from one that had used Chroma, whose threads a child does "
-                "not have: it would hang. Open the memory in the children alone, start them with "
-                "multiprocessing's 'spawn', or use a server: GUMem(client=chromadb.HttpClient(...))"
+                f"not have, so that it would hang: {AFTER_A_FORK}"
             )
 
 
@@ -221,8 +220,29 @@ def _check_leads(name: str, place: Path) -> None:
 def _is_where_it_was(client: Any, folder: Path) -> bool:
     """Tell whether a client's database is in the folder that its path leads to now."""
     system = getattr(client, "_system", None)  # a new one once all its clients were closed
-    led = folder if system is None else _led.setdefault(system, folder)
-    return led == folder and (folder / "chroma.sqlite3").exists()
+    file = folder / "chroma.sqlite3"
+    led = folder if system is None else _led.get(system, folder)
+    if led != folder or not file.exists():
+        return False
+    if _key_of(client) != str(folder) and not _is_open(file):
+        return False
+    if system is not None:
+        _led[system] = folder
+    return True
+
+
+def _is_open(file: Path) -> bool:
+    """Tell whether this process has a file open; True where the system does not say."""
+    try:
+        numbers = [int(place.name) for place in Path("/dev/fd").iterdir()]
+    except (OSError, ValueError):  # as on Windows
+        return True
+    wanted = file.stat()
+    for number in numbers:
+        with contextlib.suppress(OSError):  # that of the listing is closed by now
+            if os.path.samestat(os.fstat(number), wanted):
+                return True
+    return False
 
 
 def _bound(client: Any, seconds: float) -> None:

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Coroutine, Hashable
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from agently_gumem.errors import Closed
+from agently_gumem.errors import AFTER_A_FORK, Closed
 from agently_gumem.threads import Lane, Overdue, Patience
 
 P = ParamSpec("P")
@@ -95,7 +95,7 @@ class Worker:
             Closed: After `close`, in a forked child, or where its thread has ended.
         """
         if self.inherited:
-            raise Closed("this GUMem belongs to the parent process: open a new one after the fork")
+            raise Closed(f"this GUMem belongs to the parent process: {AFTER_A_FORK}")
         with self._lock:
             if self._closed:
                 raise Closed("this GUMem is closed: open a new one")

@@ -33,6 +33,7 @@ from agently_gumem import (
     turns,
     worker,
 )
+from agently_gumem.errors import AFTER_A_FORK
 from agently_gumem.flights import Flights
 from agently_gumem.testing import ScriptedModel
 from agently_gumem.threads import Lane, Overdue, Patience, run_alone
@@ -381,7 +382,7 @@ def forked(server, tmp_path_factory):
 def test_a_fork_on_an_embedded_path_is_closed_and_says_so(forked):
     """Its agent answers without memory, its status tells, and the parent goes on."""
     assert forked["child"]["embedded"] == {
-        "refused": "this GUMem belongs to the parent process: open a new one after the fork",
+        "refused": f"this GUMem belongs to the parent process: {AFTER_A_FORK}",
         "answered": "Noted.",
         "closed": True,
     }

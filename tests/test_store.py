@@ -326,6 +326,26 @@ def test_a_client_that_leads_to_another_database_now_is_refused(
     after.close()
 
 
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="the system names no open files")
+def test_a_client_that_led_elsewhere_before_it_was_given_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Also at its first memory, and where another database stands at the new place."""
+    for name in ("b", "a"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        _open(Path("of-a-client")).close()
+    client = chromadb.PersistentClient("of-a-client")
+    monkeypatch.chdir(tmp_path / "b")
+    before = {p: p.stat().st_mtime_ns for p in sorted((tmp_path / "b").rglob("*"))}
+    with pytest.raises(ConfigError, match="database is not there"):
+        _open(None, client=client)
+    assert {p: p.stat().st_mtime_ns for p in sorted((tmp_path / "b").rglob("*"))} == before
+    monkeypatch.chdir(tmp_path / "a")
+    _open(None, client=client).close()
+    client.close()
+
+
 def test_a_client_that_leads_to_no_database_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

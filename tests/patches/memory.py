@@ -337,16 +337,23 @@ PATCHES += [
     Patch(
         "14 forgetting: a client whose relative path leads to no database",
         "opening.py",
-        'return led == folder and (folder / "chroma.sqlite3").exists()',
-        "return led == folder",
+        "if led != folder or not file.exists():",
+        "if led != folder:",
         "tests/test_store.py::test_a_client_that_leads_to_no_database_is_refused",
     ),
     Patch(
         "14 forgetting: a client whose relative path leads to another database",
         "opening.py",
-        "return led == folder and (",
-        "return (",
+        "if led != folder or not",
+        "if not",
         "tests/test_store.py::test_a_client_that_leads_to_another_database_now_is_refused",
+    ),
+    Patch(
+        "14 forgetting: a client that led elsewhere before it was given",
+        "opening.py",
+        "_key_of(client) != str(folder) and not _is_open(file)",
+        "False",
+        "tests/test_store.py::test_a_client_that_led_elsewhere_before_it_was_given_is_refused",
     ),
     Patch(
         "14 forgetting: one folder that is opened in many threads at once",
