@@ -305,6 +305,8 @@ def test_a_client_that_leads_to_another_database_now_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """It would write rows into one and vectors into the other; a new one leads there."""
+    # As where the system does not say which files are open.
+    monkeypatch.setattr("agently_gumem.opening._is_open", Path.exists)
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         monkeypatch.chdir(tmp_path / name)
