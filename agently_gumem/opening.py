@@ -117,11 +117,11 @@ def open_client(
         raise ConfigError("give path= or client=, not both")
     if client is not None:
         return _taken(client, timeout)
+    _embedded.check()
     import chromadb  # 0.5 s and more: never at import of the package
 
     # Default settings: Chroma refuses a second client of a process that has others, and the
     # application may have one of its own. Its telemetry sends nothing since 1.5.
-    _embedded.check()
     if path is None:
         with chroma("open a database in memory"), _embedded.lock:
             _embedded.used = True
@@ -137,15 +137,16 @@ def open_client(
     # Before Chroma opens it: two processes in one folder, and some of its calls hang or lose rows.
     ownership = own(folder)
     try:
+        place = folder.resolve()
         with chroma(f"open {str(path)!r}"), _embedded.lock:
-            name = _name_of(folder.resolve())
-            _check_leads(name, folder.resolve())
+            name = _name_of(place)
+            _check_leads(name, place)
             _embedded.used = True
             opened = chromadb.PersistentClient(name)
     except StoreError:
         ownership.release()
         raise
-    return Opened(opened, "embedded", True, _key_of(opened), folder.resolve(), ownership)
+    return Opened(opened, "embedded", True, _key_of(opened), place, ownership)
 
 
 def close_client(client: Any) -> None:
@@ -176,12 +177,15 @@ def _taken(client: Any, timeout: float) -> Opened:
         return Opened(client, "server", owned=False, key=_key_of(client))
     _embedded.check()
     folder, key = _folder_of(client), _key_of(client)
-    if folder is not None and not _is_where_it_was(client, folder):
+    if folder is None:
+        _embedded.used = True
+        return Opened(client, "embedded", owned=False, key=key)
+    if not _is_where_it_was(client, folder):
         raise ConfigError(
             f"client= has {key!r} open, and its database is not there any more: a relative path "
             f"leads elsewhere once the current folder changes. {_ADVICE}"
         )
-    known = key if folder is None else _name_of(folder)
+    known = _name_of(folder)
     if known != key and open_stores[known]:
         raise ConfigError(
             f"client= has {str(folder)!r} open as {key!r}, and another memory of this process as "
@@ -189,10 +193,8 @@ def _taken(client: Any, timeout: float) -> Opened:
             f"chromadb.PersistentClient({known!r})"
         )
     _embedded.used = True
-    if folder is not None:
-        _names[folder] = key
-    ownership = own(folder) if folder is not None else None
-    return Opened(client, "embedded", False, key, folder, ownership)
+    _names[folder] = key
+    return Opened(client, "embedded", False, key, folder, own(folder))
 
 
 def _name_of(place: Path) -> str:

@@ -316,7 +316,7 @@ PATCHES += [
     Patch(
         "14 forgetting: one spelling of two folders",
         "opening.py",
-        "name = _name_of(folder.resolve())\n            _check_leads(name, folder.resolve())",
+        "name = _name_of(place)\n            _check_leads(name, place)",
         "name = str(folder)",
         "tests/test_store.py::test_one_spelling_of_two_folders_is_two_databases",
     ),

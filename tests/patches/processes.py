@@ -14,8 +14,8 @@ PATCHES: list[Patch] = [
     Patch(
         "9 folder: a caller's client",
         "opening.py",
-        "    ownership = own(folder) if folder is not None else None\n",
-        "    ownership = None\n",
+        "False, key, folder, own(folder))",
+        "False, key, folder, None)",
         "tests/test_ownership.py::test_a_client_of_the_callers_is_held_to_the_same",
     ),
     Patch(
